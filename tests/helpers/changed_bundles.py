@@ -274,6 +274,11 @@ def key_that_stands_twice(folder):
     path.write_text(path.read_text().replace("{\n", '{\n  "verdict": "PASS",\n', 1))
 
 
+def note_on_a_verdict(folder):
+    path = folder / AUDIT / "verdict.json"
+    write_json(path, read_json(path) | {"version": "certified"})
+
+
 def _rewritten(path, groups, schema):
     with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
         for group in groups:

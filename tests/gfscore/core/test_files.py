@@ -148,6 +148,8 @@ def test_an_infinite_number_is_never_written_as_broken_json(tmp_path):
         *((text, "holds a .*, not a mapping") for text in (b"[1]", b"1", b"null", b'"a"')),
         *((text, "not readable as JSON") for text in (b"", b"{", b'{"a": 1', b"[1, 2", b"\0", b"\xff\xfe\0", None)),
         (b"[" * 100_000, "not readable as JSON"),
+        (b'{"a": 1, "a": 2}', r"not readable as JSON \(the key 'a' stands twice"),
+        (b'{"a": NaN}', r"not readable as JSON \(NaN is no number of JSON"),
     ],
 )
 def test_json_that_is_missing_malformed_or_no_mapping_is_an_error_that_names_the_file(tmp_path, content, fault):

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gfscore.core.errors import InputError
 from gfscore.core.mappings import of_distinct_keys
@@ -134,12 +134,13 @@ def read_json(path: Path | str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        Naming the file, when it is missing, malformed (a key that stands twice is), no mapping, or was changed since it
-        was written.
+        Naming the file, when it is missing, malformed (a key that stands twice or NaN is), no mapping, or was changed
+        since it was written.
     """
     remedy = "delete it and run the workflow again"
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=of_distinct_keys)
+        text = Path(path).read_text(encoding="utf-8")
+        data = json.loads(text, object_pairs_hook=of_distinct_keys, parse_constant=no_number)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); {remedy}") from error
     if not isinstance(data, dict):
@@ -147,6 +148,11 @@ def read_json(path: Path | str) -> dict[str, Any]:
     if data.pop(CHECKSUM, None) != _checksum(data):
         raise InputError(f"{path}: damaged, or edited by hand: its checksum does not match; {remedy}")
     return data
+
+
+def no_number(text: str) -> NoReturn:
+    """Refuse a constant that Python reads and JSON does not have, for `parse_constant`."""
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _checksum(data: Mapping[str, object]) -> str:

@@ -175,6 +175,7 @@ def nested(folder, *, depth):
     ("bundle", "forge", "file"),
     [
         (False, bundles.key_that_stands_twice, "verdict.json"),
+        (False, bundles.note_on_a_verdict, "verdict.json"),
         (False, bundles.more_scores, "scores/toy.parquet"),
         (False, bundles.scores_of_another_model, "scores/toy.parquet"),
         (False, bundles.certificate_of_a_software, "verdict.json"),

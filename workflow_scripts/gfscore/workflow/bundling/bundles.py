@@ -351,8 +351,8 @@ class _ContentCheck:
             check("logits", "scores, sensitivity and choice of models follow from the logits", recomputed.scores)
         else:
             if logit_files(self.audit):
-                values = "scores, sensitivity and values at chosen temperatures"
-                unchecked["logits"] = f"no logits: {values} were not computed from logits"
+                values = "scores, sensitivity, falsification and all at chosen temperatures, on the page too,"
+                unchecked["logits"] = f"no logits: {values} were not computed from them"
             check("selection", "the choice of models follows from their answers", recomputed.selection)
             if "selection" in self.verification.checked and recomputed.excluded:
                 unchecked["excluded"] = f"why {', '.join(recomputed.excluded)} was left out: only logits show it"

@@ -19,11 +19,11 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, write_text
+from gfscore.core.files import no_number, read_json, write_text
 from gfscore.core.identity import label_of
 from gfscore.core.mappings import of_distinct_keys, only
 from gfscore.core.names import harmless, printable
@@ -309,14 +309,10 @@ def read_statement(path: Path) -> Json:
     """Content of a statement; InputError for what is no JSON, and for a key twice or no number in it."""
     try:
         content = path.read_text(encoding="utf-8")
-        statement: Json = json.loads(content, object_pairs_hook=of_distinct_keys, parse_constant=_no_number)
+        statement: Json = json.loads(content, object_pairs_hook=of_distinct_keys, parse_constant=no_number)
         return statement
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); ask for the bundle again") from error
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 # ---- signature ----

@@ -59,7 +59,7 @@ RELATIVE_OF_FLOAT32 = 1e-6
 OF_LOGITS = ("calibration", "falsification")
 """Tables that cannot be made without logits; others hold rows at a chosen temperature that cannot."""
 
-OF_THE_RUN = ("software", "time", "version", "commit")
+OF_THE_RUN = ("software", "time")
 """Entries of a verdict on the run that judged, which cannot be checked against the bundle."""
 
 PAGE = "report.html"
