@@ -1,4 +1,7 @@
-"""Decisions of probabilistic robustness by class, and training methods: `class_shares`, `training_methods`."""
+"""Shares of samples decided as probabilistically robust, by class and by training method.
+
+Tables `class_shares` and `training_methods`.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,7 @@ def share_frame(
     confidence: float,
     label_error_rates: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """Decisions of one model by class, then of all samples, with the true shares' bounds.
+    """Decisions on the samples of one model by class, then on all samples, with bounds of the true shares.
 
     Parameters
     ----------
@@ -138,23 +141,28 @@ def share_frame(
     measure : NamedMeasure
         Of kind probabilistic.
     confidence : float
-        Confidence of the corrected bounds, which allow for the rate at which the test errs; the printed ones take it
-        at its level, as the paper does.
+        Confidence of the bounds low and high, which allow for the test's error rate; paper_low and paper_high allow
+        for its level alpha instead, as the paper prints them.
     label_error_rates : array-like (K,), optional
-        Shares of wrong labels that the corrected bounds allow for.
+        Shares of wrong labels that low and high allow for.
+
+    Returns
+    -------
+    DataFrame
+        K + 1 rows with the columns of `class_shares` but the model and the measure.
     """
     settings = cast(Probabilistic, measure.settings)
-    rate = measure.description.error_rate
+    error_rate = measure.description.error_rate
     shares = class_shares(
         samples["state"],
         samples["label"],
         class_names,
         alpha=settings.alpha,
-        alpha_test=rate,
+        alpha_test=error_rate,
         alpha_ci=1 - confidence,
     )
     if label_error_rates is not None:
-        # The classes, and the last row of all samples.
+        # All rows but the last are classes; the last one is all samples.
         n = shares["n"].to_numpy()[:-1]
         low = shares["low"].to_numpy()
         high = shares["high"].to_numpy()
@@ -163,7 +171,9 @@ def share_frame(
         )
         shares["low"] = np.append(low_of_classes, least_mean(low[-1], label_error_rates, n=n))
         shares["high"] = np.append(high_of_classes, 1 - least_mean(1 - high[-1], label_error_rates, n=n))
-    return shares.assign(confidence=confidence, kappa=threshold(settings.kappa), alpha=settings.alpha, error_rate=rate)
+    return shares.assign(
+        confidence=confidence, kappa=threshold(settings.kappa), alpha=settings.alpha, error_rate=error_rate
+    )
 
 
 def training_method_table(
@@ -180,12 +190,12 @@ def training_method_table(
     Parameters
     ----------
     audit_values : AuditValues
-        Values of an audit with measures of kind clean and adversarial. With measures of kind probabilistic there are
-        rows for each of them, else their columns are null.
+        Values of an audit with measures of kind clean and adversarial. Each measure of kind probabilistic gets rows of
+        its own; without any, its columns are null.
     methods : mapping
-        Training method by (threat, model), from names_of_training; models with None are left out.
+        Name of the training method by (threat, model), from names_of_training; models with None are left out.
     baselines : mapping
-        Model against which a model's gain is measured, both as threat/model, for those that have one.
+        Model -> baseline that rho compares it with, both as threat/model, for models that have one.
     classes : int
         Number of classes K.
     confidence : float
@@ -224,22 +234,22 @@ def training_method_table(
         row["attack_failure_rate"] = common["adversarial"]["value"].mean()
         if probabilistic is not None:
             settings = cast(Probabilistic, probabilistic.settings)
-            rate = probabilistic.description.error_rate
+            error_rate = probabilistic.description.error_rate
             shares = robust_shares(
-                common["probabilistic"]["state"], alpha=settings.alpha, alpha_test=rate, alpha_ci=1 - confidence
+                common["probabilistic"]["state"], alpha=settings.alpha, alpha_test=error_rate, alpha_ci=1 - confidence
             )
             if label_error_rates is not None:
                 n = np.bincount(common["probabilistic"]["label"], minlength=classes)
                 shares["robust_low"] = float(least_mean(shares["robust_low"], label_error_rates, n=n))
                 shares["robust_high"] = 1 - float(least_mean(1 - shares["robust_high"], label_error_rates, n=n))
-            row |= {**shares, "confidence": confidence, "error_rate": rate}
+            row |= {**shares, "confidence": confidence, "error_rate": error_rate}
 
         # What the worst class gains against the baseline, and what the mean loses.
-        worst, mean = _under_attack(audit_values.table(model, adversarial.name), classes)
+        worst, mean = _worst_and_mean(audit_values.table(model, adversarial.name), classes)
         row |= {"worst_class": worst, "mean": mean}
         baseline = models.get(baselines.get(model.label, ""))
         if baseline is not None:
-            baseline_worst, baseline_mean = _under_attack(audit_values.table(baseline, adversarial.name), classes)
+            baseline_worst, baseline_mean = _worst_and_mean(audit_values.table(baseline, adversarial.name), classes)
             row["baseline"] = baseline.label
             row["rho"] = worst_class_trade(
                 worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean
@@ -249,7 +259,10 @@ def training_method_table(
 
 
 def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[str, pd.DataFrame]:
-    """Samples that all of several tables have, in one order; InputError, naming the model, where there is none."""
+    """Rows of several samples tables for the samples that all of them have, in the order of the first.
+
+    Raises InputError, naming the model, if there are none.
+    """
     indexed = {kind: table.set_index("sample_id") for kind, table in samples.items()}
     common = set.intersection(*(set(table.index) for table in indexed.values()))
     if not common:
@@ -261,30 +274,29 @@ def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[st
     return {kind: table.loc[order] for kind, table in indexed.items()}
 
 
-def _under_attack(samples: pd.DataFrame, classes: int) -> tuple[float, float]:
+def _worst_and_mean(samples: pd.DataFrame, classes: int) -> tuple[float, float]:
     # Shares correct under attack: of the worst class, and of all samples.
     correct = samples["value"].to_numpy(np.float64)
     return float(np.nanmin(class_means(correct, samples["label"], classes))), float(correct.mean())
 
 
 def names_of_training(models: Sequence[TrainedModel]) -> dict[tuple[str, str], str | None]:
-    """Training method of each model by (threat, model), None if unknown.
+    """Name of the training method of each model by (threat, model), None if unknown.
 
-    Where models share it, it is followed by what tells these apart: "PGD (patch_mixer)", the architecture, or else the
-    model, or else threat and model.
+    Models of one method differ in the architecture, "PGD (patch_mixer)", or where these are not all different in the
+    model, or else in threat and model.
     """
     names: dict[tuple[str, str], str | None] = {}
     for model in models:
-        # The first description under which all models of the method differ.
-        models_of_method = [candidate for candidate in models if candidate.method == model.method]
-        description: str | None = f"{model.threat}/{model.model}"
-        if len({candidate.architecture for candidate in models_of_method}) == len(models_of_method):
-            description = model.architecture
-        elif len({candidate.model for candidate in models_of_method}) == len(models_of_method):
-            description = model.model
-
+        models_of_method = [other for other in models if other.method == model.method]
+        count = len(models_of_method)
         name = model.method
-        if name is not None and len(models_of_method) > 1:
-            name = f"{name} ({description})"
+        if name is not None and count > 1:
+            if len({other.architecture for other in models_of_method}) == count:
+                name = f"{name} ({model.architecture})"
+            elif len({other.model for other in models_of_method}) == count:
+                name = f"{name} ({model.model})"
+            else:
+                name = f"{name} ({model.threat}/{model.model})"
         names[model.threat, model.model] = name
     return names

@@ -90,7 +90,7 @@ def radius_tables(
     confidence: float,
     label_error_rates: ArrayLike | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Tables on distances and radii that an audit has measures for, by name.
+    """Tables on distances and radii, by name, as far as an audit has measures for them.
 
     Parameters
     ----------
@@ -103,12 +103,10 @@ def radius_tables(
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that the bounds allow for.
     """
-    minimal = audit_values.subject.of_kind("minimal")
-    smoothed = list(filter(has_attacked_certificates, audit_values.subject.of_kind("certified")))
+    measures = audit_values.subject.of_kind("minimal", "certified")
     curves = []
     distances = []
     refutations = []
-    measures = audit_values.subject.of_kind("minimal", "certified")
     for model, measure in product(audit_values.included, measures):
         samples = audit_values.table(model, measure.name)
         key = {**model.columns(), "measure": measure.name}
@@ -120,11 +118,11 @@ def radius_tables(
             label_error_rates=label_error_rates,
         )
         curves.append(curve.assign(**key))
-        if measure in minimal:
+        if measure.kind.name == "minimal":
             for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
                 columns = survival.class_distances(samples["value"], samples["censored"], groups, len(names))
                 distances.append(pd.DataFrame({**key, "class_index": indices, "class_name": names, **columns}))
-        elif measure in smoothed:
+        elif has_attacked_certificates(measure):
             certificates = samples[samples["attacked"].notna()]
             refuted = int(certificates["refuted"].astype(bool).sum())
             alpha = _certificate_error(measure)
@@ -144,7 +142,7 @@ def radius_tables(
     tables = {}
     if measures:
         tables["radius_curves"] = stacked(RADIUS_CURVES, curves)
-    if minimal:
+    if audit_values.subject.of_kind("minimal"):
         tables["class_distances"] = stacked(CLASS_DISTANCES, distances)
     if refutations:
         tables["refutations"] = typed_frame(REFUTATIONS, refutations)
@@ -201,14 +199,14 @@ def curve_frame(
     for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
         n = np.bincount(groups, minlength=len(names))
         alpha = (1 - confidence) / len(names)
+
         # Shares of the groups at the radii with their bounds, each (groups, radii).
         share = np.empty((len(names), POINTS))
         low = np.full(share.shape, np.nan)
         high = np.full(share.shape, np.nan)
         totals = np.broadcast_to(n[:, None], share.shape)
         if measure.kind.name == "minimal":
-            # The share that withstands attacks is an upper bound of robustness, so only an upper confidence bound is
-            # valid.
+            # The share that no attack broke is an upper bound of robustness, so only an upper confidence bound holds.
             share = survival.survival_curves(values, samples["censored"], groups, len(names), radii=radii)
             broken = np.round((1 - np.nan_to_num(share)) * totals)
             high = 1 - lower_shares(broken, totals, alpha=alpha)
@@ -223,9 +221,9 @@ def curve_frame(
 
         if label_error_rates is not None:
             if indices == [ALL]:
-                of_classes = np.bincount(samples["label"], minlength=len(class_names))
-                low = least_mean(low, label_error_rates, n=of_classes)
-                high = 1 - least_mean(1 - high, label_error_rates, n=of_classes)
+                n_of_classes = np.bincount(samples["label"], minlength=len(class_names))
+                low = least_mean(low, label_error_rates, n=n_of_classes)
+                high = 1 - least_mean(1 - high, label_error_rates, n=n_of_classes)
             else:
                 rates = np.asarray(label_error_rates, dtype=np.float64)[:, np.newaxis]
                 low, high = correct_for_label_errors(low, high, rates, value_range=(0.0, 1.0))
