@@ -60,10 +60,10 @@ MOST_REPEATED = 0.01
 """Share of rows that may repeat an image before the sentence says so."""
 
 WORST_CLASS = "wcr"
-"""Statistic that a class which surely reaches the threshold cannot leave undecided."""
+"""Statistic for which the open samples of a class that surely reaches the threshold do not matter."""
 
-TOGETHER = "all classes"
-"""Stands for the class in rules that judge all samples together."""
+ALL_CLASSES = "all classes"
+"""Name of the one class of rules that judge all samples together."""
 
 
 def judge(
@@ -95,6 +95,11 @@ def judge(
     cautions : sequence of str
         Clauses on the measures that readers of the verdict must know.
 
+    Returns
+    -------
+    Judgement
+        Verdict of the gate, with those of every rule and model.
+
     References
     ----------
     GF-Score, Definition 4 (audit rule); Berger 1982 (intersection-union test for a minimum).
@@ -102,17 +107,17 @@ def judge(
     selection = selection or {}
     excluded = [ModelRemark.model_validate(entry) for entry in selection.get("excluded", [])]
     warned = [ModelRemark.model_validate(entry) for entry in selection.get("warned", [])]
-    # Excluded models too: which ones are left depends on the samples that are judged.
+    # Alpha is split over excluded models too, since the samples that are judged decided which ones to exclude.
     models = len(candidates) + len(excluded)
-    judged = [_judge_rule(candidates, rule, rules=len(rules), models=models, lam=lam) for rule in rules]
-    verdict = combine([rule.verdict for rule in judged])
-    sentence = _sentence(verdict, judged, len(excluded), warned)
+    rule_verdicts = [_judge_rule(candidates, rule, rules=len(rules), models=models, lam=lam) for rule in rules]
+    verdict = combine([rule.verdict for rule in rule_verdicts])
+    sentence = _sentence(verdict, rule_verdicts, len(excluded), warned)
     return Judgement(
         verdict=verdict,
         sentence=_with_cautions(sentence, cautions),
-        stops=not judged or any(rule.stops for rule in judged),
+        stops=not rule_verdicts or any(rule.stops for rule in rule_verdicts),
         note=_with_cautions(NOTE, cautions),
-        rules=judged,
+        rules=rule_verdicts,
         excluded=excluded,
         warned=warned,
         guessing=selection.get("guessing", []),
@@ -130,7 +135,7 @@ def _judge_rule(
     candidates: Sequence[Candidate], rule: RuleSettings, *, rules: int, models: int, lam: float
 ) -> RuleVerdict:
     alpha = rule.alpha(rules=rules, models=models)
-    judged = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
+    model_verdicts = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
     bounds = candidates[0].bounds[rule.bounds_key]
     title = rule.statistic_of(candidates[0].class_names, lam=lam).title
     return RuleVerdict.model_validate(
@@ -149,11 +154,11 @@ def _judge_rule(
             "range": range_of(rule.statistic, bounds.value_range, classes=len(bounds.n), lam=lam),
             "title": title,
             "words": rule.words(title),
-            "verdict": combine([model.verdict for model in judged]),
-            "without_samples": _without_samples(judged),
-            "missing": _missing(judged),
-            "repeated": _repeated(judged),
-            "models": judged,
+            "verdict": combine([model.verdict for model in model_verdicts]),
+            "without_samples": _without_samples(model_verdicts),
+            "missing": _missing(model_verdicts),
+            "repeated": _repeated(model_verdicts),
+            "models": model_verdicts,
         }
     )
 
@@ -162,29 +167,31 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
     bounds = candidate.bounds[rule.bounds_key]
     names = candidate.names_of(rule.bounds_key)
     if len(bounds.n) != len(names):
-        names = [TOGETHER]
+        names = [ALL_CLASSES]
     statistic = rule.statistic_of(names, lam=lam)
     low, high = statistic.bounds(bounds, alpha)
     verdict = rule.verdict(float(low), float(high))
 
-    needed = further = open_samples = None
+    needed_per_class = further_samples = open_samples = None
     if verdict == INCONCLUSIVE:
-        needed = _fewest_samples(bounds, rule, statistic, alpha)
-        open_samples = _open_samples(bounds, rule, statistic, alpha, needed=needed)
-    # After the last planned look, samples that are added to these may not be asked again.
-    if needed is not None and rule.looks.this < rule.looks.planned:
-        missing = np.maximum(needed - bounds.n, 0)
-        further = int(missing.sum() if statistic.one_class is None else missing[statistic.one_class])
+        needed_per_class = _fewest_samples(bounds, rule, statistic, alpha)
+        open_samples = _open_samples(bounds, rule, statistic, alpha, needed_per_class=needed_per_class)
+    # After the last planned look no verdict may be asked for on these samples with more added.
+    if needed_per_class is not None and rule.looks.this < rule.looks.planned:
+        missing = np.maximum(needed_per_class - bounds.n, 0)
+        further_samples = int(missing.sum() if statistic.one_class is None else missing[statistic.one_class])
 
     means = bounds.samples.summary.mean
     worst_class = None
     if not np.isnan(means).all():
         worst = np.nanargmax(means) if rule.statistic == FALSIFICATION else np.nanargmin(means)
         worst_class = names[int(worst)]
+
     empty_classes = []
     for index in np.flatnonzero(bounds.n == 0).tolist():
         if statistic.one_class in (None, index):
             empty_classes.append(names[index])
+
     counts = candidate.counts_of(rule.bounds_key)
     samples = None
     if counts is not None:
@@ -206,16 +213,17 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         worst_class=worst_class,
         samples=samples,
         classes_without_samples=empty_classes,
-        samples_needed_per_class=needed,
-        further_samples_needed=further,
+        samples_needed_per_class=needed_per_class,
+        further_samples_needed=further_samples,
         open_samples=open_samples,
     )
 
 
 def _open_samples(
-    bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float, *, needed: int | None
+    bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float, *, needed_per_class: int | None
 ) -> OpenSamples | None:
-    # Of an undecided model, for which `needed` samples per class would do.
+    # Open samples of an undecided model, with its verdicts if all of them had the lowest or the highest value;
+    # `needed_per_class` is the number of samples that would settle it as they are, None where no number does.
     is_open = bounds.largest.values > bounds.samples.values
     classes = np.repeat(np.arange(len(bounds.n)), bounds.n)
     if statistic.one_class is not None:
@@ -230,7 +238,7 @@ def _open_samples(
     for values in (bounds.samples, bounds.largest):
         decided = replace(bounds, samples=values, upper_samples=None)
         verdict = rule.verdict(*statistic.bounds(decided, alpha))
-        if needed is None and verdict == INCONCLUSIVE:
+        if needed_per_class is None and verdict == INCONCLUSIVE:
             decidable |= _fewest_samples(decided, rule, statistic, alpha) is not None
         verdicts.append(verdict)
     decidable |= set(verdicts) != {INCONCLUSIVE}
@@ -238,7 +246,7 @@ def _open_samples(
         count=int(is_open.sum()),
         if_lowest=verdicts[0],
         if_highest=verdicts[1],
-        cause=needed is None and decidable,
+        cause=needed_per_class is None and decidable,
     )
 
 
@@ -252,7 +260,7 @@ def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statisti
 
 
 def _without_samples(models: Sequence[ModelVerdict]) -> str | None:
-    # Which classes no samples were drawn of, whatever the verdict on the model.
+    # Classes without samples, whatever the verdicts on the models.
     affected = [model for model in models if model.classes_without_samples]
     if not affected:
         return None
@@ -273,9 +281,9 @@ def _without_samples(models: Sequence[ModelVerdict]) -> str | None:
 def _missing(models: Sequence[ModelVerdict]) -> str | None:
     # How many samples have no value, and what they count as.
     incomplete = []
-    for judged in models:
-        if judged.samples and judged.samples.measured < judged.samples.expected:
-            incomplete.append((judged.model, judged.samples))
+    for model in models:
+        if model.samples and model.samples.measured < model.samples.expected:
+            incomplete.append((model.model, model.samples))
     if not incomplete:
         return None
     name, samples = min(incomplete, key=lambda item: item[1].measured / item[1].expected)
@@ -300,17 +308,19 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
     for rule in rules:
         counts = Counter(model.verdict for model in rule.models)
         models = counted(len(rule.models), "model")
-        # How many of the undecided models are so for open samples, and how many for too few samples.
-        causes = ""
+
+        # How many models are undecided because of open samples, and how many because of too few samples.
         open_counts = []
         for model in rule.models_with(INCONCLUSIVE):
             if model.open_samples and model.open_samples.cause:
                 open_counts.append(model.open_samples.count)
+        causes = ""
         if open_counts:
             causes = f"{len(open_counts)} for open samples, at most {max(open_counts):,}"
             if counts[INCONCLUSIVE] > len(open_counts):
                 causes += f", {counts[INCONCLUSIVE] - len(open_counts)} for too few samples"
             causes = f" ({causes})"
+
         clauses.append(
             f"of {models} {counts[PASS]} pass, {counts[FAIL]} fail, "
             f"{counts[INCONCLUSIVE]} undecided{causes} (rule: {rule.words})"
@@ -321,10 +331,10 @@ def _sentence(verdict: str, rules: Sequence[RuleVerdict], excluded: int, warned:
         sentence += f"; {excluded} left out, which failed the gate on published accuracy"
     sentence += "."
 
-    for judged in warned[:MOST_NAMED]:
-        sentence += f" Warning: {judged.model}: {judged.reason}."
+    for remark in warned[:MOST_NAMED]:
+        sentence += f" Warning: {remark.model}: {remark.reason}."
     if len(warned) > MOST_NAMED:
-        sentence += f" Warnings of {len(warned) - MOST_NAMED} more."
+        sentence += f" {counted(len(warned) - MOST_NAMED, 'further warning')}."
     return sentence
 
 
@@ -345,17 +355,17 @@ def evidence(
     audit_values : AuditValues
         Values of the measures that the gate judges.
     manifest : DatasetManifest
-        That of their dataset.
+        Manifest of the dataset that they were measured on.
     files : iterable of path
         Files that were read.
     last_release : ReleaseSource or None
-        Where the values come from that rules compare with.
+        Source of the values of the last release, which rules may compare with.
 
     Returns
     -------
     Evidence
-        Each model has the digest of its checkpoint, or of the file of its logits or values, and of every measure the
-        number of samples in its table and the digest of its settings (SHA-256 of their JSON with sorted keys).
+        For each model the digest of its checkpoint, or of the file of its logits or values; for each of its measures
+        the number of samples in the table, and the digest of the settings (SHA-256 of their JSON with sorted keys).
     """
     models = {}
     for model in audit_values.included:
