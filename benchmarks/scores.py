@@ -19,7 +19,7 @@ from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.metrics.nrgc import METRIC as NRGC
 from gfscore.audit.settings import Temperatures
 from gfscore.statistics.classes import class_means, class_values
-from gfscore.statistics.curves import CHUNK_ELEMENTS, class_scores_by_temperature, sweep_class_scores
+from gfscore.statistics.curves import CACHED_EXPONENTIALS, class_scores_by_temperature, sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.parquet_tables import write_logits
 
@@ -152,8 +152,8 @@ def many_classes():
     logits, labels = made_logits(50_000, 1_000)
     temperatures = np.linspace(0.01, 10, 110)
     right = int((predictions(logits, labels) == labels).sum())
-    chunk = np.random.default_rng(0).uniform(-30, 0, CHUNK_ELEMENTS)
-    chunks = right * 1_000 // CHUNK_ELEMENTS
+    chunk = np.random.default_rng(0).uniform(-30, 0, CACHED_EXPONENTIALS)
+    chunks = right * 1_000 // CACHED_EXPONENTIALS
 
     def ours():
         return class_scores_by_temperature(logits, labels, 1_000, activation="softmax")(temperatures)

@@ -10,9 +10,9 @@ from gfscore import InputError
 from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import (
-    CHUNK_ELEMENTS,
+    CACHED_EXPONENTIALS,
     POINTS,
-    ROWS,
+    ROWS_OF_MANY_CLASSES,
     TOLERANCE,
     chebyshev_points,
     class_scores_by_temperature,
@@ -184,7 +184,9 @@ def test_class_scores_are_the_means_of_the_scores(activation, dtype, k):
 
 
 @pytest.mark.parametrize("activation", EVERY_ACTIVATION)
-@pytest.mark.parametrize(("n", "k"), [(CHUNK_ELEMENTS + 3, 3), (BLOCK_ELEMENTS // 20 + 1, 20), (ROWS + 1, 70)])
+@pytest.mark.parametrize(
+    ("n", "k"), [(CACHED_EXPONENTIALS + 3, 3), (BLOCK_ELEMENTS // 20 + 1, 20), (ROWS_OF_MANY_CLASSES + 1, 70)]
+)
 def test_blocks_do_not_matter(activation, n, k):
     logits, labels = logits_and_labels(1, n=2 * n, k=k, signal=6.0)
     assert (predictions(logits, labels) == labels).sum() > n

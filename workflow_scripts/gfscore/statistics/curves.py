@@ -4,7 +4,7 @@ A class score is an analytic function of log T, so its values at a few Chebyshev
 them, and a calibration needs a small table instead of the logits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Self
@@ -35,10 +35,10 @@ TOLERANCE = 1e-10
 POINTS = (65, 129, 257, 513)
 """Numbers of Chebyshev points: each set contains the previous one, whose values are reused."""
 
-CHUNK_ELEMENTS = 1 << 14
+CACHED_EXPONENTIALS = 1 << 14
 """Exponentials per block, so that input and output stay in the processor's first-level caches."""
 
-ROWS = 1 << 10
+ROWS_OF_MANY_CLASSES = 1 << 10
 """Samples per block if there are many classes, so that summing over classes costs less than their exponentials."""
 
 NEGLIGIBLE = -37.5
@@ -50,7 +50,9 @@ TERMS = 12
 RADIUS = 0.4
 """A power series of TERMS terms gives exp(x) for |x| <= RADIUS with a relative error of at most 6e-14."""
 
-ScoresAt = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+
+ScoresAt = Callable[[Floats], Floats]
 """Function from temperatures (P,) to class scores (P, K)."""
 
 
@@ -68,17 +70,17 @@ class ScoreCurves:
         Samples per class.
     """
 
-    temperatures: NDArray[np.float64]
-    values: NDArray[np.float64]
+    temperatures: Floats
+    values: Floats
     n: NDArray[np.int64]
 
     @classmethod
     def of_rows(cls, rows: pd.DataFrame, classes: int) -> Self:
-        """Curves from one model's rows of the table sweep, sorted by temperature and class (K `classes`)."""
+        """Curves of one model from its rows of the table sweep, sorted by temperature and class."""
         points = rows[["temperature", "value"]].to_numpy().reshape(-1, classes, 2)
         return cls(points[:, 0, 0].copy(), points[:, :, 1].copy(), rows["n"].to_numpy()[:classes])
 
-    def __call__(self, temperatures: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, temperatures: ArrayLike) -> Floats:
         """Class scores at any temperatures within the range.
 
         Parameters
@@ -110,12 +112,12 @@ class ScoreCurves:
         return np.maximum(result, 0)
 
     @cached_property
-    def _present_coefficients(self) -> NDArray[np.float64]:
+    def _present_coefficients(self) -> Floats:
         return _coefficients(self.values[:, self.n > 0])
 
 
 @lru_cache(maxsize=4)
-def _basis(position: bytes, degree: int) -> NDArray[np.float64]:
+def _basis(position: bytes, degree: int) -> Floats:
     # Chebyshev polynomials at float64 positions (T,), at which all models of an audit are evaluated.
     basis = chebyshev.chebvander(np.frombuffer(position), degree)
     return np.asarray(basis, dtype=np.float64)
@@ -149,7 +151,7 @@ def sweep_class_scores(
     Raises
     ------
     InputError
-        For another range, and where the largest set of points does not suffice.
+        For a range that is empty or not positive, and where the largest set of points does not suffice.
     """
     if not 0 < low < high:
         raise InputError(f"temperature range must satisfy 0 < low < high, got {low}, {high}")
@@ -174,7 +176,7 @@ def sweep_class_scores(
     )
 
 
-def chebyshev_points(points: int, low: float, high: float) -> NDArray[np.float64]:
+def chebyshev_points(points: int, low: float, high: float) -> Floats:
     """Chebyshev points of the second kind in log T on [low, high], ascending, (P,)."""
     position = np.cos(np.pi * np.arange(points)[::-1] / (points - 1))
     temperatures = np.exp(np.log(low) + (position + 1) / 2 * (np.log(high) - np.log(low)))
@@ -182,9 +184,9 @@ def chebyshev_points(points: int, low: float, high: float) -> NDArray[np.float64
     return temperatures
 
 
-def _coefficients(values):
+def _coefficients(values: Floats) -> Floats:
     # Type-I discrete cosine transform: coefficients of the interpolating Chebyshev series, (P, K).
-    coefficients = dct(values[::-1], type=1, axis=0) / (len(values) - 1)
+    coefficients: Floats = dct(values[::-1], type=1, axis=0) / (len(values) - 1)
     coefficients[[0, -1]] /= 2
     return coefficients
 
@@ -225,74 +227,85 @@ def class_scores_by_temperature(logits: ArrayLike, labels: ArrayLike, classes: i
     n = np.bincount(labels, minlength=classes)
 
     # Only correctly classified samples have a score above 0; they are processed class by class.
-    true_logit, largest_other = true_and_rival_logits(logits, labels)
-    rows = np.flatnonzero(true_logit > largest_other)
+    true_logit, rival_logit = true_and_rival_logits(logits, labels)
+    rows = np.flatnonzero(true_logit > rival_logit)
     # numpy sorts 16-bit integers by radix.
-    short = labels[rows].astype(np.int16 if classes <= 1 << 15 else np.int32)
-    rows = rows[np.argsort(short, kind="stable")]
+    sort_keys = labels[rows].astype(np.int16 if classes <= 1 << 15 else np.int32)
+    rows = rows[np.argsort(sort_keys, kind="stable")]
     true_logit = true_logit[rows]
-    largest_other = largest_other[rows]
+    rival_logit = rival_logit[rows]
     label = labels[rows]
     if activation == "sigmoid":
-        step = CHUNK_ELEMENTS
+        block_size = CACHED_EXPONENTIALS
     elif logits.shape[1] > FEW_CLASSES:
-        step = ROWS
+        block_size = ROWS_OF_MANY_CLASSES
     else:
-        step = max(1, BLOCK_ELEMENTS // logits.shape[1])
+        block_size = max(1, BLOCK_ELEMENTS // logits.shape[1])
 
-    def scores_at(temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores_at(temperatures: Floats) -> Floats:
         for temperature in temperatures:
             require_temperature(temperature)
         sums = np.zeros((len(temperatures), classes))
-        for start in range(0, len(rows), step):
-            block = slice(start, start + step)
+        for start in range(0, len(rows), block_size):
+            block = slice(start, start + block_size)
             z = None if activation == "sigmoid" else logits[rows[block]]
-            margins = _margins(activation, z, true_logit[block], largest_other[block], temperatures)
-            firsts = np.flatnonzero(np.diff(label[block], prepend=-1))
-            present = label[block][firsts]
-            for row, values in zip(sums, margins, strict=True):
-                row[present] += np.add.reduceat(values, firsts)
+            margins = _margins(activation, z, true_logit[block], rival_logit[block], temperatures)
+            # The first sample of each class: those of a class are adjacent.
+            first_rows = np.flatnonzero(np.diff(label[block], prepend=-1))
+            present = label[block][first_rows]
+            for sums_by_class, values in zip(sums, margins, strict=True):
+                sums_by_class[present] += np.add.reduceat(values, first_rows)
         return ratio(SCALE * sums, n)
 
     return scores_at
 
 
-def _margins(activation, z, true_logit, largest_other, temperatures):
-    # Yields the margins (rows,) at each temperature, from logits (rows, K).
+def _margins(
+    activation: str,
+    z: NDArray[np.floating] | None,
+    true_logit: Floats,
+    rival_logit: Floats,
+    temperatures: Floats,
+) -> Iterator[Floats]:
+    # Margins (rows,) at each temperature, from logits (rows, K), which the sigmoid does not need.
     # Differences that overflow become infinite, and their exponentials are correct.
     with np.errstate(over="ignore", invalid="ignore"):
-        if activation == "softmax" and z.shape[1] > FEW_CLASSES:
-            yield from _softmax_of_many_classes(z, true_logit, largest_other, temperatures)
+        if activation == "softmax" and z is not None and z.shape[1] > FEW_CLASSES:
+            yield from _softmax_of_many_classes(z, true_logit, rival_logit, temperatures)
             return
         by_class = None if z is None else np.ascontiguousarray(z.T)
-        margins_at = ACTIVATIONS[activation](by_class, true_logit, largest_other)
+        margins_at = ACTIVATIONS[activation](by_class, true_logit, rival_logit)
         for temperature in temperatures:
             yield margins_at(float(temperature))
 
 
-def _softmax_of_many_classes(z, true_logit, largest_other, temperatures):
-    # Logits in descending order, so that classes with a negligible exponential come last, and those of a chunk have
-    # similar logits.
+def _softmax_of_many_classes(
+    z: NDArray[np.floating], true_logit: Floats, rival_logit: Floats, temperatures: Floats
+) -> Iterator[Floats]:
+    # Each row in descending order, so that exponentials that are negligible come last, and those of a chunk of ranks
+    # have similar logits: (K, rows).
     z = np.ascontiguousarray(np.sort(z, axis=1)[:, ::-1].T)
-    step = max(1, CHUNK_ELEMENTS // len(true_logit))
+    chunk_size = max(1, CACHED_EXPONENTIALS // len(true_logit))
     inverse = 1 / np.asarray(temperatures, dtype=np.float64)
+    # Sums over classes j of exp((z_j - z_y) / T), (P, rows).
     totals = np.zeros((len(inverse), len(true_logit)))
     negligible = NEGLIGIBLE - np.log(len(z))
-    for start in range(0, len(z), step):
-        differences = z[start : start + step] - true_logit
+    for start in range(0, len(z), chunk_size):
+        differences = z[start : start + chunk_size] - true_logit
         radius = (differences[0] - differences[-1]).max() / 2
+        # At temperatures that are high enough for it, one power series replaces the exponentials of a chunk.
         matters = inverse * differences[0].max() >= negligible
-        near = matters & (inverse * radius <= RADIUS)
-        _add_series(totals, np.flatnonzero(near), differences, radius, inverse)
-        _add_exponentials(totals, np.flatnonzero(matters & ~near), differences, inverse)
+        has_series = matters & (inverse * radius <= RADIUS)
+        _add_series(totals, np.flatnonzero(has_series), differences, radius, inverse)
+        _add_exponentials(totals, np.flatnonzero(matters & ~has_series), differences, inverse)
     for total, temperature in zip(totals, temperatures, strict=True):
-        yield -np.expm1((largest_other - true_logit) / temperature) / total
+        yield -np.expm1((rival_logit - true_logit) / temperature) / total
 
 
-def _add_series(totals, chosen, differences, radius, inverse):
-    # Sum over classes j of exp(b d_j) = exp(b c) sum_m (b r)^m sum_j ((d_j - c) / r)^m / m!, where |d_j - c| <= r,
-    # for the `chosen` temperatures 1 / b.
-    if not len(chosen):
+def _add_series(totals: Floats, indices: NDArray[np.intp], differences: Floats, radius: float, inverse: Floats) -> None:
+    # Adds, at the temperatures 1 / b of these indices, the sum over classes j of
+    # exp(b d_j) = exp(b c) sum_m (b r)^m sum_j ((d_j - c) / r)^m / m!, where |d_j - c| <= r.
+    if not len(indices):
         return
     radius = radius or 1.0
     middle = (differences[0] + differences[-1]) / 2
@@ -303,17 +316,18 @@ def _add_series(totals, chosen, differences, radius, inverse):
         moments[m] = np.add.reduce(power, axis=0)
         power *= offsets
         power /= m + 1
-    for block in np.array_split(chosen, -(-len(chosen) // TERMS)):
+    for block in np.array_split(indices, -(-len(indices) // TERMS)):
         exponents = np.maximum(np.multiply.outer(inverse[block], middle), FLOOR)
         np.exp(exponents, out=exponents)
         exponents *= np.vander(inverse[block] * radius, TERMS, increasing=True) @ moments
         totals[block] += exponents
 
 
-def _add_exponentials(totals, chosen, differences, inverse):
+def _add_exponentials(totals: Floats, indices: NDArray[np.intp], differences: Floats, inverse: Floats) -> None:
+    # The same sum as _add_series, term by term.
     lowest = differences[-1].min()
     exponents = np.empty_like(differences)
-    for index in chosen:
+    for index in indices:
         np.multiply(differences, inverse[index], out=exponents)
         if lowest * inverse[index] < FLOOR:
             np.maximum(exponents, FLOOR, out=exponents)

@@ -66,8 +66,8 @@ def scores(logits: ArrayLike, labels: ArrayLike, *, activation: str, temperature
             return result
     # Quotients that overflow become infinite, and their exponentials are correct.
     with np.errstate(over="ignore"):
-        for rows, z, true_logit, largest_other in _worth_scoring(logits, labels, activation):
-            margins_at = ACTIVATIONS[activation](z, true_logit, largest_other, once=True)
+        for rows, z, true_logit, rival_logit in _worth_scoring(logits, labels, activation):
+            margins_at = ACTIVATIONS[activation](z, true_logit, rival_logit, once=True)
             result[rows] = margins_at(float(temperature))
     result *= SCALE
     return result
@@ -77,21 +77,21 @@ def _worth_scoring(logits, labels, activation):
     # Blocks of _blocks; with many classes only the correctly classified rows, since all others score 0.
     every_class = activation != "sigmoid"
     few_classes = logits.shape[1] <= FEW_CLASSES
-    for rows, z, true_logit, largest_other in _blocks(logits, labels, every_class=every_class and few_classes):
+    for rows, z, true_logit, rival_logit in _blocks(logits, labels, every_class=every_class and few_classes):
         if few_classes or not every_class:
-            yield rows, z, true_logit, largest_other
+            yield rows, z, true_logit, rival_logit
         else:
-            correct = np.flatnonzero(true_logit > largest_other)
+            correct = np.flatnonzero(true_logit > rival_logit)
             chosen = rows.start + correct
-            yield chosen, logits[chosen].T, true_logit[correct], largest_other[correct]
+            yield chosen, logits[chosen].T, true_logit[correct], rival_logit[correct]
 
 
 def _softmax_without_shift(logits, labels, temperature, *, out):
     # Softmax scores at one temperature from moderate logits, a sixth faster than by differences from the true logit.
     # All operations are in place.
     blocks = _blocks(logits, labels, every_class=True, replacement=FLOOR * temperature)
-    for rows, z, true_logit, largest_other in blocks:
-        gap = _gap(true_logit, largest_other)
+    for rows, z, true_logit, rival_logit in blocks:
+        gap = _gap(true_logit, rival_logit)
         if temperature != 1:
             np.divide(z, temperature, out=z)
             np.divide(true_logit, temperature, out=true_logit)
@@ -167,9 +167,9 @@ def predictions(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.int32]:
     logits = real_logits(logits)
     labels = np.asarray(labels)
     predicted = labels.astype(np.int32)
-    for rows, _, true_logit, largest_other in _blocks(logits, labels):
+    for rows, _, true_logit, rival_logit in _blocks(logits, labels):
         # Negated, so that NaN, for which every comparison is false, counts as wrong.
-        wrong = rows.start + np.flatnonzero(~(true_logit > largest_other))
+        wrong = rows.start + np.flatnonzero(~(true_logit > rival_logit))
         rivals = logits[wrong]
         if np.isnan(rivals).any():
             raise InputError(
@@ -209,14 +209,14 @@ def _blocks(logits, labels, *, every_class=False, replacement=None):
         true_logit = flat.take(position)
         # Excludes the true class from the maximum.
         flat[position] = -np.inf if replacement is None else replacement
-        largest_other = z.max(axis=0)
+        rival_logit = z.max(axis=0)
         if every_class and replacement is None:
             flat[position] = true_logit
         yield (
             rows,
             z if every_class else None,
             true_logit.astype(np.float64, copy=False),
-            largest_other.astype(np.float64, copy=False),
+            rival_logit.astype(np.float64, copy=False),
         )
 
 
@@ -228,21 +228,21 @@ def _blocks(logits, labels, *, every_class=False, replacement=None):
 # misclassified row has gap 0 and so margin 0, since all other factors are finite or infinite divisors.
 
 
-def _gap(true_logit, largest_other):
-    gap = true_logit - largest_other
+def _gap(true_logit, rival_logit):
+    gap = true_logit - rival_logit
     return np.maximum(gap, 0, out=gap)
 
 
-def _sigmoid_margin(true_logit, largest_other, gap):
+def _sigmoid_margin(true_logit, rival_logit, gap):
     # Difference of the sigmoids of the two logits without cancellation; their gap >= 0 is passed, since both may be
     # infinite. Overwrites all three.
     np.negative(true_logit, out=true_logit)
-    for exponents in (true_logit, largest_other):
+    for exponents in (true_logit, rival_logit):
         np.maximum(exponents, FLOOR, out=exponents)
         np.exp(exponents, out=exponents)
         np.add(exponents, 1, out=exponents)
-    largest_other *= true_logit
-    return np.divide(_complement(gap), largest_other, out=largest_other)
+    rival_logit *= true_logit
+    return np.divide(_complement(gap), rival_logit, out=rival_logit)
 
 
 def _complement(exponents):
@@ -252,19 +252,19 @@ def _complement(exponents):
     return np.negative(exponents, out=exponents)
 
 
-def _sigmoid(_, true_logit, largest_other, *, once=False):
-    gap = _gap(true_logit, largest_other)
+def _sigmoid(_, true_logit, rival_logit, *, once=False):
+    gap = _gap(true_logit, rival_logit)
 
     def margins(temperature: float) -> NDArray[np.float64]:
         if once and temperature == 1:
-            return _sigmoid_margin(true_logit, largest_other, gap)
-        return _sigmoid_margin(true_logit / temperature, largest_other / temperature, gap / temperature)
+            return _sigmoid_margin(true_logit, rival_logit, gap)
+        return _sigmoid_margin(true_logit / temperature, rival_logit / temperature, gap / temperature)
 
     return margins
 
 
-def _softmax(z, true_logit, largest_other, *, once=False):
-    gap = _gap(true_logit, largest_other)
+def _softmax(z, true_logit, rival_logit, *, once=False):
+    gap = _gap(true_logit, rival_logit)
     differences = np.subtract(z, true_logit, out=z if z.dtype == true_logit.dtype else None)
     lowest = differences.min(initial=0)
     # All operations are in place.
@@ -280,8 +280,8 @@ def _softmax(z, true_logit, largest_other, *, once=False):
     return margins
 
 
-def _sigmoid_of_softmax(z, true_logit, largest_other, *, once=False):
-    gap = _gap(true_logit, largest_other)
+def _sigmoid_of_softmax(z, true_logit, rival_logit, *, once=False):
+    gap = _gap(true_logit, rival_logit)
     total = np.exp(np.minimum(z - true_logit, 0)).sum(axis=0)
     true_output = 1 / total
     largest_output = np.exp(-gap) / total
@@ -293,11 +293,11 @@ def _sigmoid_of_softmax(z, true_logit, largest_other, *, once=False):
     return margins
 
 
-def _softmax_of_sigmoid(z, true_logit, largest_other, *, once=False):
+def _softmax_of_sigmoid(z, true_logit, rival_logit, *, once=False):
     # The outputs of the sigmoid replace the logits; their differences are computed without cancellation.
     smaller = np.minimum(z, true_logit)
     differences = -_sigmoid_margin(true_logit.copy(), smaller, true_logit - smaller)
-    nearest = -_sigmoid_margin(true_logit.copy(), largest_other.copy(), _gap(true_logit, largest_other))
+    nearest = -_sigmoid_margin(true_logit.copy(), rival_logit.copy(), _gap(true_logit, rival_logit))
     return _softmax(differences, np.zeros(len(true_logit)), nearest, once=once)
 
 
