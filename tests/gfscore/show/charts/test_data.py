@@ -103,6 +103,15 @@ def test_wide_names_leave_room_for_the_plot_on_a_phone():
     assert any(name.endswith("m1") for name in names) and any(name.endswith("m2") for name in names)
 
 
+def test_a_long_name_before_a_short_one_is_not_cut():
+    scores = scores_of([np.linspace(0.1, 0.9, 30)])
+    scores["class_name"] = scores["class_name"].replace({"c26": 18 * "W"})
+    drawing = drawing_of(CHARTS["class_heatmap"], subject_of({"class_scores": scores}, GREAT))
+    figure = drawing.picture(PHONE)
+    (name,) = (text for text in figure.texts if text.get_text() == 18 * "W")
+    assert name.get_window_extent().x1 <= PHONE + 1
+
+
 HALVES = {"class_heatmap": "QuadMesh", "class_profiles": "PolyCollection"}
 """Charts of class values -> the collection that shows a band."""
 

@@ -114,12 +114,14 @@ def name_columns(axes: Axes, names: Sequence[str], *, width: float, title: str) 
     style: dict[str, Any] = {"ha": "center", "va": "bottom"}
     if slanted:
         style = {"ha": "left", "va": "bottom", "rotation": 45, "rotation_mode": "anchor"}
+    slope = 0.71
+    beyond_last = 0.0
     for index in range(0, len(names), step):
         write(axes, index, 1, short[index], transform=above, color=INK, **style)
-    slope = 0.71
-    last = slope * width_of(short[step * ((len(names) - 1) // step)])
+        # A long name may reach further to the right than that of the last column.
+        beyond_last = max(beyond_last, slope * width_of(short[index]) - column * (len(names) - 1 - index))
     if slanted:
-        surround(axes, top=10 + slope * (widest + 12), right=last - column / 2 + 8)
+        surround(axes, top=10 + slope * (widest + 12), right=beyond_last - column / 2 + 8)
     else:
         surround(axes, top=22)
 
