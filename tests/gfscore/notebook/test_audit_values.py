@@ -191,7 +191,7 @@ def test_bad_input_is_one_line_that_says_what_is_wrong(change, message):
         ({"at_least": 0.3, "statistic": "wrc"}, "did you mean 'wcr'"),
         ({"at_least": 0.3, "statistic": "class", "class_name": "9"}, "class '9' is unknown"),
         ({"at_most": 0.3, "statistic": "falsification_rate"}, "falsification_rate.*wcr"),
-        ({"at_least": 0.3, "confidence": 1}, "less than 1"),
+        ({"at_least": 0.3, "confidence": 1}, "confidence: .*less than 1"),
     ],
 )
 def test_rules_that_none_can_be_judged_by_are_refused(rule, message):

@@ -1,4 +1,4 @@
-"""An audit of values that are in memory: the tables, comparison and verdict of the workflow, without files."""
+"""An audit of values in memory: the tables and verdict that the workflow makes from files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from gfscore.audit.verdicts.verdict import Judgement
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.core.names import numbered
+from gfscore.core.settings import first_fault
 from gfscore.measures import NamedMeasure
 
 DATASET = "these samples"
-"""Name of the dataset in tables, and in the words around charts."""
+"""Name of the dataset in tables and chart titles."""
 
 THREAT = "none"
 """Threat model of every model in tables."""
@@ -43,7 +44,7 @@ Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True, kw_only=True)
 class AuditInMemory:
-    """Values of one measure of one or several models on the same N samples, and the tables made of them.
+    """Values of one measure for one or several models on the same N samples, and the tables made from them.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class AuditInMemory:
         True classes, 0..K-1.
     class_names : sequence of K str
     alpha : float
-        1 - the confidence of every family of statements.
+        1 - confidence, of the bounds of each table, of the comparison, and of a verdict.
     fp_lambda : float
         Lambda of FP.
     predictions : mapping of str to ndarray (N,) of int
@@ -74,7 +75,7 @@ class AuditInMemory:
 
     @cached_property
     def samples(self) -> ExpectedSamples:
-        """The samples, with the names that the workflow gives to rows without any."""
+        """The samples, named as the workflow names rows without a sample_id."""
         names = np.array(numbered("row-", len(self.labels)))
         return ExpectedSamples.each_once(names, self.labels)
 
@@ -101,7 +102,7 @@ class AuditInMemory:
 
     @property
     def intervals(self) -> IntervalSettings:
-        """Settings of the intervals."""
+        """Confidence of the bounds of class values."""
         return IntervalSettings(confidence=1 - self.alpha)
 
     @cached_property
@@ -116,7 +117,7 @@ class AuditInMemory:
 
     @cached_property
     def summary_with_chance(self) -> pd.DataFrame:
-        """The table model_summary."""
+        """The table model_summary with noise floors, which take most of the time."""
         return self._summary(complete=True)
 
     def _summary(self, *, complete: bool) -> pd.DataFrame:
@@ -128,37 +129,43 @@ class AuditInMemory:
 
     @cached_property
     def comparisons(self) -> dict[str, pd.DataFrame]:
-        """Tables of the comparison of the models by name, without rows of pairs where there is one model."""
+        """Tables that compare the models, by name; those of pairs have no rows where there is one model."""
         settings = ComparisonSettings(confidence=1 - self.alpha)
         return comparison_tables(self.sample_values, self.class_names, settings=settings, fp_lambda=self.fp_lambda)[0]
 
     def judge(self, **entry: Any) -> Judgement:
-        """Verdict of one rule, whose settings are those of a gate, on all models together.
+        """Verdict of one gate rule on all models together.
+
+        Parameters
+        ----------
+        **entry
+            Settings of the rule as in a configuration, without `measure`.
 
         Raises
         ------
         InputError
-            For settings that a rule cannot have, and for an unknown class.
+            For settings that a rule cannot have, a statistic that is not computed from class values alone, and an
+            unknown class.
         """
         try:
             rule = RuleSettings.model_validate({"measure": self.measure.name, **entry})
         except ValidationError as error:
-            raise InputError(f"rule: {error.errors()[0]['msg']}") from error
+            raise InputError(f"rule: {first_fault(error)}") from error
         if rule.bounds_key != BoundsKey(self.measure.name):
             raise InputError(
-                f"rule: {rule.statistic} is no number of class values; choose wcr, value, rdi or another one"
+                f"rule: statistic {rule.statistic} needs more than class values; choose wcr, value, rdi or another one"
             )
         return judgement_on(
             self.sample_values, self.class_names, rules=[rule], intervals=self.intervals, fp_lambda=self.fp_lambda
         )
 
     def tables(self, names: Collection[str], *, against_chance: bool = False) -> AuditTables:
-        """Tables that a chart is made from; of those that take time, the ones named.
+        """Tables for a chart. Comparisons and confusions, which take time, are made only where they are named.
 
         Parameters
         ----------
         names : collection of str
-            Names of tables.
+            Names of the tables that the chart reads.
         against_chance : bool
             Whether model_summary has noise floors.
         """

@@ -1,4 +1,4 @@
-"""What offsets of classes add to the outputs of a network, and what a written network consists of."""
+"""Offsets of classes as numbers to add to the outputs of a network, and the files of a network with offsets."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gfscore.networks.model_source import Settings
 
 @dataclass(frozen=True)
 class AdjustedFiles:
-    """A network with offsets, as it was written.
+    """Files of a network with offsets.
 
     Attributes
     ----------
     settings : mapping
-        Its entry: that of the original with another path, and with what else differs.
+        Entry of the network: that of the original with the path of the new file, and other keys where they differ.
     method : str
-        Where the offsets are, in words.
+        Where the offsets were added, a phrase: "in the last bias, fc.bias".
     code : Path or None
-        The Python file that defines its architecture; None where that of the original does.
+        Python file with its architecture; None where the architecture is that of the original.
     """
 
     settings: Settings
@@ -34,14 +34,14 @@ class AdjustedFiles:
 def output_shift(
     offsets: NDArray[np.float64], settings: Settings, *, columns: int, where: object
 ) -> NDArray[np.float64]:
-    """What is added to each output of a network.
+    """Number to add to each output of a network.
 
     Parameters
     ----------
     offsets : ndarray of shape (K,)
-        What is added to the logits of the classes of the data.
+        Numbers to add to the logits of the classes of the data.
     settings : mapping
-        The model's entry, of which `outputs` are those that are classes of the data.
+        The model's entry. `outputs` lists the output of each class; without it output k is class k.
     columns : int
         Number of outputs of the network. A single output z stands for the logits (0, z).
     where : object
@@ -50,16 +50,16 @@ def output_shift(
     Returns
     -------
     ndarray of shape (columns,), float64
-        0 for an output that is no class of the data; for a single output the difference of both offsets.
+        0 for an output that is no class of the data; for a single output the second offset minus the first.
 
     Raises
     ------
     InputError
-        Where the offsets are not as many as the classes.
+        Where the number of offsets is not that of the classes.
     """
     logits = max(columns, 2)
     outputs = settings.get("outputs") or list(range(logits))
-    if len(offsets) != len(outputs) or max(outputs) >= logits:
+    if len(offsets) != len(outputs):
         raise InputError(
             f"{where}: gives {len(outputs)} classes, but the offsets are of {len(offsets)}; choose them for this model "
             "and these data"
