@@ -141,7 +141,7 @@ def test_the_largest_nrgc_does_not_depend_on_what_the_assignment_starts_from(see
         worth = np.maximum(np.multiply.outer(slope, low), np.multiply.outer(slope, high))
         return linear_sum_assignment(worth, maximize=True)[1]
 
-    monkeypatch.setattr(nrgc, "_heaviest_ranking", from_nothing)
+    monkeypatch.setattr(nrgc, "_best_ranking", from_nothing)
     assert highest == pytest.approx(nrgc.over_box(*box)[1], rel=1e-12)
 
 

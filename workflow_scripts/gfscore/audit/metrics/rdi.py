@@ -37,26 +37,31 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
     return largest_gap(low, high), largest_gap(high, low)
 
 
-def largest_gap(upper: np.ndarray, lower: np.ndarray) -> float:
-    """Largest upper_i - lower_j over classes i != j, at least 0: the upper end of RDI over a box (or the lower end)."""
-    gap = upper[:, None] - lower[None, :]
+def largest_gap(first: np.ndarray, second: np.ndarray) -> float:
+    """Largest first_i - second_j over classes i != j, at least 0.
+
+    Over class values in [low, high], the largest RDI is largest_gap(high, low), the smallest is largest_gap(low, high).
+    """
+    gap = first[:, None] - second[None, :]
     np.fill_diagonal(gap, -np.inf)
     return max(0.0, float(gap.max()))
 
 
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
-    """Bounds of RDI from those of single classes.
+    """Bounds of RDI, each with confidence at least 1 - alpha, from one-sided bounds of the classes.
 
     The upper bound fails only if the upper bound of the true best class or the lower bound of the true worst class
-    does: a union bound over two classes; the lower bound needs a union bound over all classes.
+    does: a union bound over two class bounds. The lower bound may be attained by any two classes: a union bound over
+    both bounds of all K classes.
     """
     alpha_of_side = alpha / (2 * len(classes.n))
     low = largest_gap(classes.lower(alpha_of_side), classes.upper(alpha_of_side))
-    return low, largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
+    high = largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
+    return low, high
 
 
 def detectable_rdi(low: ArrayLike, high: ArrayLike) -> float:
-    """Smallest true RDI that class intervals of these widths are sure to distinguish from 0.
+    """RDI above which class intervals of these widths certainly give a lower bound above 0.
 
     Parameters
     ----------
@@ -66,9 +71,9 @@ def detectable_rdi(low: ArrayLike, high: ArrayLike) -> float:
     Returns
     -------
     float
-        Sum of the two largest widths, on the scale of the measure. Whenever the bounds hold and the true RDI exceeds
-        it, the lower bound of RDI is above 0, whichever two classes are the extremes: a smaller disparity may stay
-        hidden. With Hoeffding's half-widths h it is 2 (h_i + h_j), so 4 h for classes of one size.
+        Sum of the two largest widths, in the unit of the measure. If the bounds hold and the true RDI exceeds this sum,
+        the lower bound of RDI is above 0, whichever two classes are the best and the worst. A smaller RDI may have a
+        lower bound of 0. With Hoeffding's half-widths h the sum is 2 (h_i + h_j), so 4 h for classes of one size.
 
     Raises
     ------
