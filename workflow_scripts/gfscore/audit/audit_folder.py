@@ -1,4 +1,4 @@
-"""The folder of a finished audit, as the steps that present it read it."""
+"""Reader of the folder of a finished audit, for the steps that draw, show and export it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gfscore.tables.parquet_tables import TableFile, read_table
 class AuditFolder:
     """results/audits/<audit>, or the same folder of a bundle.
 
-    What it returns raises InputError for a file that is missing, damaged or of another audit.
+    Every method that reads a file raises InputError where it is missing or damaged, and for a table of another audit.
 
     Parameters
     ----------
     path : Path
         The folder.
     audit : str
-        Name of the audit that its files must be of.
+        Name of the audit that its tables must be of.
     """
 
     path: Path
@@ -39,7 +39,7 @@ class AuditFolder:
 
     @property
     def selection_file(self) -> Path:
-        """Path of models.json, which says which models take part."""
+        """Path of models.json: which models take part, and why others are excluded."""
         return self.path / "models.json"
 
     def table_file(self, name: str) -> Path:
@@ -47,7 +47,7 @@ class AuditFolder:
         return self.path / f"{name}.parquet"
 
     def files(self) -> list[Path]:
-        """Its tables, calibrations, comparisons, selection of models and verdict."""
+        """Paths of its tables, calibrations, comparisons, selection of models and verdict."""
         tables = [self.table_file(name) for name in TABLES_OF_AUDIT]
         documents = [self.path / "calibration.json", self.path / "comparison.json"]
         return [*tables, *documents, self.selection_file, self.verdict_file]
@@ -69,15 +69,15 @@ class AuditFolder:
         return read_table(self.table_file(name), TABLES[name], expect={"audit": self.audit})
 
     def tables(self) -> AuditTables:
-        """Its tables, as far as they are presented, without those that it has no measures for."""
+        """The tables that are drawn and shown; a table that the audit has no measures for is None, or left out."""
         optional = {}
         for name in ("calibration", "sensitivity", *COMPARISONS, *CONFUSIONS):
-            optional[name] = self._measured(name)
-        by_name = {}
+            optional[name] = self._table_if_measured(name)
+        measure_tables = {}
         for name in MEASURE_TABLES:
-            frame = self._measured(name)
+            frame = self._table_if_measured(name)
             if frame is not None:
-                by_name[name] = frame
+                measure_tables[name] = frame
 
         return AuditTables(
             class_scores=self.table("class_scores"),
@@ -85,10 +85,11 @@ class AuditFolder:
             vulnerability=self.table("vulnerability"),
             **optional,
             calibration_results=self.calibrations(),
-            measures=by_name,
+            measures=measure_tables,
         )
 
-    def _measured(self, name: str) -> pd.DataFrame | None:
+    def _table_if_measured(self, name: str) -> pd.DataFrame | None:
+        # A table that the audit has no measures for is written too, with `measured` false in its identity.
         file = TableFile(self.table_file(name), TABLES[name], expect={"audit": self.audit})
         if file.identity.get("measured") is False:
             return None

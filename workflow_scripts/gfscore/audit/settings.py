@@ -106,7 +106,7 @@ class GroupSettings(Closed):
     )
     minimum_cell: Count = Field(20, description="Number of samples below which a cell is marked as small.")
     balanced: Balanced | None = Field(
-        None, description="Additional values on a balanced part of the samples; null for none."
+        None, description="Additional values on a random subsample in which groups are equally large; null for none."
     )
 
 

@@ -217,16 +217,16 @@ def test_balancing_draws_the_smallest_group_from_every_group():
     assert len(balanced_rows(np.array([-1, -1]), seed=0)) == 0
 
 
-def test_the_balanced_part_depends_on_which_samples_there_are_and_not_on_their_order():
+def test_the_balanced_subsample_depends_on_which_samples_there_are_and_not_on_their_order():
     rng = np.random.default_rng(0)
     ids = np.array([f"s{row}" for row in range(200)])
     codes = {"side": dict(zip(ids, (rng.random(200) < 0.3).astype(int), strict=True))}
     grouping = Grouping(codes, {"side": ["left", "right"]}, Balanced(attribute="side", seed=4))
-    parts = [set(order[grouping.balanced_part(order)]) for order in (ids, np.sort(ids), rng.permutation(ids))]
-    assert parts[0] == parts[1] == parts[2]
-    assert len(parts[0]) == 2 * sum(codes["side"].values())
+    subsamples = [set(order[grouping.balanced_subsample(order)]) for order in (ids, np.sort(ids), rng.permutation(ids))]
+    assert subsamples[0] == subsamples[1] == subsamples[2]
+    assert len(subsamples[0]) == 2 * sum(codes["side"].values())
     other = Grouping(codes, grouping.groups, Balanced(attribute="side", seed=5))
-    assert set(ids[other.balanced_part(ids)]) != parts[0]
+    assert set(ids[other.balanced_subsample(ids)]) != subsamples[0]
 
 
 def test_the_gate_bounds_the_largest_difference_of_groups_like_the_rdi_of_classes():

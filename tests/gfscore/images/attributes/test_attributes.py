@@ -322,9 +322,9 @@ def test_the_table_keeps_categories_in_order_and_missing_values(tmp_path):
 
         read_table(path, CATALOGUE["class_scores"])
     grouping = Grouping.read(path, dataset="toy", attributes=["age"])
-    assert grouping.of("age", np.array(["d", "b", "a"])).tolist() == [1, -1, 0]
-    assert grouping.balanced_part(IDS) is None
+    assert grouping.group_indices("age", np.array(["d", "b", "a"])).tolist() == [1, -1, 0]
+    assert grouping.balanced_subsample(IDS) is None
     with pytest.raises(InputError, match="sample 'zz' of the audit is not in"):
-        grouping.of("age", ["zz"])
+        grouping.group_indices("age", ["zz"])
     with pytest.raises(InputError, match="attribute 'aeg' is unknown; did you mean 'age'"):
         Grouping.read(path, dataset="toy", attributes=["aeg"])

@@ -26,11 +26,11 @@ class Grouping:
     Parameters
     ----------
     codes : dict
-        For each attribute the index of the group by name of the sample, NO_GROUP for none.
+        By attribute and sample_id: index of the sample's group, NO_GROUP without a value.
     groups : dict
         Names of the groups of each attribute that is compared.
     balanced : Balanced or None
-        Attribute whose groups are balanced, and seed of the draw.
+        Attribute whose groups are equally large in the balanced subsample, and seed of its draw.
     """
 
     codes: dict[str, dict[str, int]]
@@ -39,7 +39,7 @@ class Grouping:
 
     @classmethod
     def read_chosen(cls, path: Path | str, *, dataset: str, groups: GroupSettings) -> Grouping:
-        """Grouping by what the entry `groups` of an audit chooses; InputError as `read`."""
+        """Read the groups that the entry `groups` of an audit chooses; raises InputError as `read` does."""
         return cls.read(path, dataset=dataset, attributes=groups.attributes or (), balanced=groups.balanced)
 
     @classmethod
@@ -57,7 +57,7 @@ class Grouping:
         attributes : sequence of str
             Attributes that are compared.
         balanced : Balanced, optional
-            Attribute whose groups are balanced.
+            See the class.
 
         Raises
         ------
@@ -77,12 +77,12 @@ class Grouping:
                 )
             if not categories[name]:
                 raise InputError(f"{path}: attribute {name!r} has no value in any sample; leave it out of `groups`")
-            index_of = positions(categories[name])
-            indices = [index_of.get(group, NO_GROUP) for group in frame[name]]
+            index_by_group = positions(categories[name])
+            indices = [index_by_group.get(group, NO_GROUP) for group in frame[name]]
             codes[name] = dict(zip(frame["sample_id"], indices, strict=True))
         return cls(codes, {name: categories[name] for name in attributes}, balanced)
 
-    def of(self, attribute: str, sample_id: Iterable[str]) -> NDArray[np.int64]:
+    def group_indices(self, attribute: str, sample_id: Iterable[str]) -> NDArray[np.int64]:
         """Group index of each sample, (N,) int64, NO_GROUP for none; InputError for a sample not in the table."""
         codes = self.codes[attribute]
         try:
@@ -92,10 +92,10 @@ class Grouping:
                 f"attributes: sample {error} of the audit is not in the table; delete the table and run again"
             ) from error
 
-    def balanced_part(self, sample_id: NDArray[np.str_]) -> NDArray[np.bool_] | None:
-        """Samples of a random part in which all groups have the size of the smallest one.
+    def balanced_subsample(self, sample_id: NDArray[np.str_]) -> NDArray[np.bool_] | None:
+        """Random subsample in which all groups of the balanced attribute have the size of the smallest one.
 
-        The part depends on the samples, not on their order.
+        It does not depend on the order of the samples.
 
         Parameters
         ----------
@@ -104,12 +104,12 @@ class Grouping:
         Returns
         -------
         array of bool, shape (N,), or None
-            None where no attribute is balanced.
+            Whether each sample is in it; None where no attribute is balanced.
         """
         if self.balanced is None:
             return None
         order = np.argsort(np.asarray(sample_id, dtype=str))
-        group = self.of(self.balanced.attribute, sample_id)[order]
-        chosen = np.zeros(len(sample_id), dtype=bool)
-        chosen[order[balanced_rows(group, seed=self.balanced.seed)]] = True
-        return chosen
+        group = self.group_indices(self.balanced.attribute, sample_id)[order]
+        in_subsample = np.zeros(len(sample_id), dtype=bool)
+        in_subsample[order[balanced_rows(group, seed=self.balanced.seed)]] = True
+        return in_subsample

@@ -58,9 +58,9 @@ GROUP_METRICS = Table(
         ("confidence", pa.float64(), "nominal confidence of the interval of each row alone"),
         ("smallest_cell", pa.int64(), "smallest number of samples among the denominators of its rates"),
         ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
-        ("balanced_n", pa.int64(), "samples of the balanced part with a group; null without a balanced part"),
-        ("balanced_value", pa.float64(), "value on the balanced part"),
-        ("balanced_as_printed", pa.float64(), "as_printed on the balanced part"),
+        ("balanced_n", pa.int64(), "samples of the balanced subsample with a group; null without one"),
+        ("balanced_value", pa.float64(), "value on the balanced subsample"),
+        ("balanced_as_printed", pa.float64(), "as_printed on the balanced subsample"),
     ),
 )
 
@@ -133,18 +133,18 @@ def metrics_of_predictions(
     sample_id, sample = np.unique(rows["sample_id"].to_numpy(dtype=str), return_inverse=True)
     copies = rows["copies"].to_numpy(dtype=np.float64)
     rows = rows.assign(sample=sample, share=copies / np.bincount(sample, copies)[sample])
-    balanced_part = grouping.balanced_part(sample_id)
+    subsample = grouping.balanced_subsample(sample_id)
 
     frames = []
     for attribute, groups in grouping.groups.items():
-        group = grouping.of(attribute, sample_id)
+        group = grouping.group_indices(attribute, sample_id)
         grouped = group >= 0
         counts = _counts(rows, group, grouped, groups=len(groups), classes=len(class_names))
         frame = _metric_frame(counts, class_names, minimum_cell=settings.minimum_cell, alpha=1 - confidence)
         frame["n"] = int(grouped.sum())
 
-        if balanced_part is not None:
-            balanced = balanced_part & grouped
+        if subsample is not None:
+            balanced = subsample & grouped
             rates = group_rates(_counts(rows, group, balanced, groups=len(groups), classes=len(class_names)))
             frame["balanced_n"] = int(balanced.sum())
             frame["balanced_value"] = _by_class_and_metric(_with_summaries(group_metrics(rates)))

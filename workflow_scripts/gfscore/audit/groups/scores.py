@@ -40,7 +40,7 @@ GROUP_SCORES = Table(
         ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
         ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
         ("left_out", pa.int64(), "samples of the audit without a value of the attribute"),
-        ("balanced_n", pa.int64(), "samples in the balanced part; null without one"),
+        ("balanced_n", pa.int64(), "samples in the balanced subsample; null without one"),
         ("balanced_value", pa.float64(), "mean of the measure over them"),
     ),
 )
@@ -89,10 +89,10 @@ def group_score_table(
     for sample_values in values:
         if sample_values.calibrated:
             continue
-        balanced = grouping.balanced_part(sample_values.sample_id)
+        balanced = grouping.balanced_subsample(sample_values.sample_id)
         for attribute, groups in grouping.groups.items():
             # By sample: the index of its group, and of its group and class; negative without a group.
-            group_of_sample = grouping.of(attribute, sample_values.sample_id)
+            group_of_sample = grouping.group_indices(attribute, sample_values.sample_id)
             cell_of_sample = group_of_sample * len(class_names) + sample_values.labels
             cell_of_sample = np.where(group_of_sample < 0, -1, cell_of_sample)
             columns: dict[str, Any] = {

@@ -265,7 +265,7 @@ def group_bounds(
         bounds_of_model = by_model.setdefault(values.model, {})
         for rule in judged:
             if rule.measure == values.measure.name:
-                cells = grouping.of(str(rule.attribute), values.sample_id)
+                cells = grouping.group_indices(str(rule.attribute), values.sample_id)
                 count = len(names[rule.bounds_key])
                 bounds_of_model[rule.bounds_key] = values.bounds(count, intervals=intervals, cells=cells)
     return GroupBounds(names, by_model)
