@@ -1,16 +1,16 @@
-"""Attacks of public libraries, in the forms of gfscore.attacks.ball_attacks and gfscore.attacks.minimal_norm.
+"""Attacks of public libraries, with the interfaces of gfscore.attacks.ball_attacks and gfscore.attacks.minimal_norm.
 
-Within a ball, FAB and Square are those of pyautoattack 0.2.0. PGD and Auto-PGD are our own, because no library
-both tests every iterate and lets each image leave the batch once it is fooled:
+Within a ball, FAB and Square are those of pyautoattack 0.2.0. PGD and Auto-PGD are our own, because no library tests
+every iterate and also removes each image from the batch once it is fooled:
 
 - Auto-PGD of pyautoattack keeps fooled images in the batch to the end of a restart. Its targeted version fails with
   fewer than 4 classes.
-- PGD of foolbox 3.3.4 and of the adversarial-robustness-toolbox 1.20.1 tests only the last iterate, and no image
-  leaves the batch.
+- PGD of foolbox 3.3.4 and of the adversarial-robustness-toolbox 1.20.1 tests only the last iterate, and keeps fooled
+  images in the batch.
 
 foolbox has no Auto-PGD, FAB or Square. benchmarks/attacks.py compares the attacks.
 
-Searches for the nearest adversarial example that are not offered:
+Minimal-norm attacks of these libraries that are not offered, and why:
 
 - L2FMNAttack of foolbox never projects onto its ball: it finds distance 1 for every image.
 - DDNAttack of foolbox ends up to 40% too far on linear models after 200 steps.
@@ -43,8 +43,8 @@ TIED_MARGIN = -1e-30
 """Margin of a tie in place of 0, so that the Square attack takes it for a misclassification."""
 
 PROJECTIONS = ((1, 0.02), (9, 0.02), (1, 0.002))
-"""Projections after Carlini and Wagner's attack, one after the other: how many class boundaries each considers, and the
-share by which it goes beyond the nearest one, so that a bisection can follow."""
+"""Projections after Carlini and Wagner's attack, in order: number of class boundaries that are considered, and share by
+which the projection goes beyond the nearest one, so that a bisection can follow."""
 
 BISECTIONS = 10
 """Steps of each bisection between an image and a candidate or projected point."""
@@ -169,9 +169,7 @@ def fab_in_ball(
             earlier = counted.images
             with torch.no_grad():
                 candidates = attack.attack_single_run(x, y, is_targeted=True)
-                difference = (candidates - x).flatten(1)
-                distance = difference.abs().amax(1) if norm == "linf" else difference.norm(dim=1)
-                fooled = (distance <= eps) & misclassified(counted(candidates), y)
+                fooled = (length(candidates - x, norm) <= eps) & misclassified(counted(candidates), y)
             passes[standing] += (counted.images - earlier) // len(standing)
             points[standing[fooled]] = candidates[fooled]
             standing = standing[~fooled]
@@ -184,8 +182,7 @@ def square(
     """Square attack: random search over squares, which needs no gradients; at most `queries` + 1 passes.
 
     The squares' sizes, places and patterns, and in l_inf their colours, are the same for all images and in every batch:
-    they come from torch's generator, seeded by `draws.common`. All other random signs each image draws from its own
-    stream.
+    they come from torch's generator, seeded by `draws.common`. All other signs come from a random stream of each image.
 
     Raises
     ------
@@ -208,7 +205,7 @@ def square(
 
     # Defined in this function because its base class is imported here.
     class SquareByImage(SquareAttack):
-        """Square attack that takes ties for misclassifications and draws signs of each image on its own."""
+        """Square attack that takes ties for misclassifications, with a stream of random signs for each image."""
 
         def __init__(self, network: Module) -> None:
             super().__init__(
@@ -256,12 +253,12 @@ def carlini_wagner(
     binary_search_steps: int,
     step_size: float,
 ) -> tuple[Tensor, Tensor]:
-    """Carlini and Wagner's l2 attack, by foolbox: Adam on squared distance plus c times the margin, c searched.
+    """Carlini and Wagner's l2 attack, by foolbox: Adam on the squared distance plus c times the margin; c is searched.
 
-    Adam's steps keep about the same length near the boundary, so that it ends beyond it: even on linear models a tenth
-    of the adversarial examples are 4 to 25% too far. They are therefore projected onto linearised class boundaries; one
-    that this would make farther stays. Distances afterwards, relative to the nearer one of FMN and FAB, on a small
-    adversarially trained network:
+    Adam's steps do not become shorter near the boundary, so that the attack ends beyond it: even on linear models a
+    tenth of the adversarial examples are 4 to 25% too far. They are therefore projected onto linearised class
+    boundaries, unless the projection is farther from the image. Distances after the projections, relative to the
+    smaller one of FMN and FAB, on a small adversarially trained network:
 
     =================== =============== =====
     steps x step_size   90th percentile worst
@@ -312,7 +309,7 @@ def nearest_fab(
 
 
 def _projected_nearer(network: Module, images: Tensor, candidates: Tensor, labels: Tensor) -> Tensor:
-    # Adversarial examples (n, C, H, W), at most as far as the candidates; the image where its candidate is not one.
+    # Adversarial examples (n, C, H, W), at most as far as the candidates; the image where its candidate is none.
     nearest, adversarial = refine(network, images, candidates, labels, steps=BISECTIONS)
     for boundaries, overshoot in PROJECTIONS:
         projected = _projected(network, images, nearest, labels, boundaries=boundaries, overshoot=overshoot)
@@ -336,26 +333,26 @@ def _projected(
     rival_logits = other_logits(logits, labels).topk(min(boundaries, logits.shape[1] - 1), dim=1).values
 
     offset = (images - points.detach()).flatten(1)
-    gaps = []
-    normals = []
+    distance_list = []
+    normal_list = []
     for rival_logit in rival_logits.unbind(1):
         margin = label_logits - rival_logit
         gradient = torch.autograd.grad(margin.sum(), points, retain_graph=True)[0].flatten(1)
         steepness = gradient.norm(dim=1).clamp_min(TINY)
         # Of length 1, because projection_l2 treats small weights as 0.
         normal = gradient / steepness[:, None]
-        # Linearised margin at the image over the gradient's length: the image's signed distance from this boundary.
-        gaps.append(margin.detach() / steepness + (normal * offset).sum(1))
-        normals.append(normal)
-    gap = torch.stack(gaps)
-    normal = torch.stack(normals)
+        # The image's signed distance from this boundary: linearised margin at the image over the gradient's length.
+        distance_list.append(margin.detach() / steepness + (normal * offset).sum(1))
+        normal_list.append(normal)
+    distances = torch.stack(distance_list)
+    normals = torch.stack(normal_list)
 
-    # gap <= 0: the image lies beyond the linearised boundary already; normal 0 or NaN: there is no boundary.
-    reachable = (gap > 0) & (normal.abs().amax(2) > 0)
-    nearest = gap.where(reachable, torch.inf).argmin(0)
+    # Distance <= 0: the image lies beyond the linearised boundary already; normal 0 or NaN: there is no boundary.
+    reachable = (distances > 0) & (normals.abs().amax(2) > 0)
+    nearest = distances.where(reachable, torch.inf).argmin(0)
     rows = torch.arange(len(images), device=images.device)
-    gap, normal = gap[nearest, rows], normal[nearest, rows]
+    normal = normals[nearest, rows]
     pixels = images.flatten(1)
-    move = projection_l2(pixels, normal, (normal * pixels).sum(1) - gap)
+    move = projection_l2(pixels, normal, (normal * pixels).sum(1) - distances[nearest, rows])
     move = move.nan_to_num(nan=0.0).reshape(images.shape)
     return (images + (1 + overshoot) * move).clamp(0, 1)
