@@ -1,4 +1,4 @@
-"""Bring per-sample values that somebody computed elsewhere into the form of every other samples table."""
+"""Samples table of a measure from a file of certified radii that were computed outside the workflow."""
 
 from gfscore.workflow.prepared import WITHOUT_TORCH, run_prepared
 
@@ -21,7 +21,7 @@ from gfscore.workflow.jobs import logged_job
 
 
 def import_samples(
-    path_to_file: Path | str,
+    path_to_radii: Path | str,
     path_to_manifest: Path | str,
     path_to_dataset: Path | str,
     path_to_samples: Path | str,
@@ -35,41 +35,43 @@ def import_samples(
 
     Parameters
     ----------
-    path_to_file : path
-        Certified radii that somebody computed elsewhere.
+    path_to_radii : path
+        The user's file, in the format of `read_certified_radii`.
     path_to_manifest, path_to_dataset : path
-        Manifest and samples (table dataset) of the data.
+        Manifest of the dataset, and its samples (table dataset).
     path_to_samples : path
-        Samples table, which is written.
+        Samples table to write.
     model : mapping
         Dataset, threat and model.
     measure, kind : str
-        Name of the measure, and its kind, one that can be imported (gfscore.measures).
+        Name of the measure, and its kind, which must declare `imported` (gfscore.measures).
     largest_radius : float or None
-        A radius above it is refused; None sets no limit.
+        Radius above which a row is refused; None sets no limit.
     """
     dataset = read_json(path_to_manifest)
     samples = read_table(path_to_dataset, DATASET, expect={"dataset_digest": dataset["digest"]})
     labels = samples["label"].to_numpy()
     rows, prediction, radius = read_certified_radii(
-        path_to_file,
+        path_to_radii,
         labels=labels,
         classes=len(dataset["classes"]),
         largest_radius=math.inf if largest_radius is None else largest_radius,
     )
     label = labels[rows]
+    measured_columns = KINDS[kind].load_imported()
     columns = {
         "sample_id": samples["sample_id"].to_numpy()[rows],
         "label": label,
         "prediction": prediction,
         "censored": False,
-        **KINDS[kind].load_imported()(label, prediction, radius),
+        **measured_columns(label, prediction, radius),
     }
     table = table_of(kind)
     identity = {
         **model,
         "dataset_digest": dataset["digest"],
-        "checkpoint_sha256": sha256_of_file(path_to_file),
+        # The file stands for the model, which the workflow does not see.
+        "checkpoint_sha256": sha256_of_file(path_to_radii),
         "measure": measure,
     }
     write_table(path_to_samples, table, pd.DataFrame(columns)[table.column_names], identity=identity)

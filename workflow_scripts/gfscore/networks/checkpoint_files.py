@@ -1,4 +1,4 @@
-"""Checkpoint files and their manifests: download, digests, and checks that do not unpickle anything.
+"""Checkpoint files and their manifests: download, digests, and checks of content without unpickling.
 
 The digest of every file is enforced: the one pinned in config.yaml, or else the one recorded in a file next to the
 checkpoint when it was first used. Imports no torch, so that downloads work on a login node.
@@ -28,11 +28,11 @@ NEEDS_PINNED_DIGEST = (
 DOWNLOAD_REMEDY = "download it in a browser and put it in place by hand, or correct the url"
 
 LONGEST_HEADER = 100_000_000
-"""Bytes that the header of a safetensors file may have."""
+"""Largest size of the header of a safetensors file, in bytes."""
 
 
 class CheckedFile(TypedDict):
-    """A file of a checkpoint, as manifests hold it: path and SHA-256 (hex)."""
+    """Entry of a manifest for one file of a checkpoint: path and SHA-256 (hex)."""
 
     path: str
     sha256: str
@@ -42,7 +42,7 @@ class CheckedFile(TypedDict):
 
 
 def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], record: bool = True) -> Manifest:
-    """Manifest of a checkpoint, a mapping for JSON; missing files are downloaded.
+    """Download and check the files of a model, and describe them in a manifest, a mapping for JSON.
 
     For a network defined in architectures/ the manifest includes the digest of its code.
 
@@ -52,7 +52,7 @@ def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], reco
         The model's entry: `source`, `path` of the file, `sha256` (hex, or None to record it now) and `url` (or None for
         a file placed by hand; the manifest omits its query), with the keys of the source.
     identity : mapping
-        Dataset (the zoo), threat and model.
+        Name of the model: `dataset`, `threat` and `model`.
     record : bool
         Whether digests that are not pinned are recorded.
 
@@ -70,7 +70,7 @@ def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], reco
     for file in files_of(settings):
         files.append({"path": str(file["path"]), "sha256": prepare_checkpoint(**file, record_digest=record)})
     path = files[0]["path"]
-    # Files that the first one, once it is there, names itself.
+    # Files that the main file refers to (external data of ONNX), so that it has to be there first.
     if hasattr(source_module, "files_beside"):
         for file in source_module.files_beside(path):
             sha256 = prepare_checkpoint(**file, record_digest=record, plain=True)
@@ -94,9 +94,9 @@ def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], reco
 
 
 def files_of(settings: Settings) -> Sequence[Settings]:
-    """Files of a model's entry: mappings with path, url (or None) and sha256 (or None), the main file first.
+    """Files of a model: mappings with path, url (or None) and sha256 (or None), the main file first.
 
-    A source whose files are not in the entry (several files, URLs in a table) has a function of this name.
+    A source with several files, or with URLs that are not in the entry, lists them in a function of the same name.
     """
     source_module = files_module_of(settings["source"])
     if hasattr(source_module, "files_of"):
@@ -110,15 +110,15 @@ def model_digest(source: str, digests: Sequence[str]) -> str:
     Parameters
     ----------
     source : str
-        Its source.
+        The model's source.
     digests : sequence of str
         SHA-256 (hex) of its files, in the order of its manifest.
 
     Returns
     -------
     str
-        The digest of the first file. Where the source says that all files identify a model and there are several, the
-        SHA-256 of their digests, each in a line of its own: `sha256sum FILES | cut -c1-64 | sha256sum`.
+        The digest of the first file. For several files of a source with `all_files_identify`, the SHA-256 of their
+        digests, each in a line of its own: `sha256sum FILES | cut -c1-64 | sha256sum`.
     """
     if len(digests) == 1 or not model_sources()[source].all_files_identify:
         return digests[0]
@@ -142,16 +142,16 @@ def prepare_checkpoint(
     Parameters
     ----------
     path : Path or str
-        The file. A refused one is left in place, since it may be the only copy.
+        The file. It is left in place where it is refused, since it may be the only copy.
     url : str, optional
         Where to download it from.
     sha256 : str, optional
         The pinned digest (hex). Without it the digest in `<path>.sha256` is enforced, or recorded there at the first
         use, in the format of sha256sum.
     record_digest : bool
-        Whether to record the digest.
+        Whether a digest that is neither pinned nor recorded is recorded.
     plain : bool
-        Whether the file holds numbers alone, so that its first bytes show no format.
+        Whether the file holds raw numbers, so that no format can be checked.
 
     Raises
     ------
@@ -235,6 +235,7 @@ def recorded_digest(path: Path | str) -> str | None:
 
 
 def _record_of(path: Path | str) -> Path:
+    # The file next to a checkpoint that records its digest.
     return Path(f"{path}.sha256")
 
 
@@ -276,7 +277,7 @@ def require_checkpoint(path: Path | str, name: object = None) -> None:
 
 
 def first_bytes(path: Path | str, name: object = None) -> bytes:
-    """First 512 bytes of a file; refuses what is no checkpoint at all: empty, a web page, or a Git LFS pointer."""
+    """First 512 bytes of a file; raises InputError for an empty file, a web page, and a Git LFS pointer."""
     path = Path(path)
     name = name or path
     try:
@@ -304,7 +305,7 @@ def _require_whole_zip(path: Path, name: object) -> None:
     except Exception as error:
         raise InputError(f"{name}: is a truncated PyTorch file ({error}); download or copy it again") from error
     packed = path.stat().st_size
-    # torch.save compresses nothing; who packs the file again makes weights hardly smaller.
+    # torch.save does not compress, and weights hardly shrink when somebody compresses them.
     if unpacks_too_far(unpacked, packed):
         raise InputError(
             f"{name}: its {packed:,} bytes claim to unpack to {unpacked:,}, which no weights do; save it again with "

@@ -1,4 +1,4 @@
-"""Declaration of the tables of results/: key columns that many share, and the tables of a dataset and its logits."""
+"""Declaration of a table of results/; key columns of several tables; the tables of a dataset and its logits."""
 
 from __future__ import annotations
 
@@ -13,9 +13,18 @@ Column = tuple[str, pa.DataType, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Name, version and columns of a table; `version` is raised when the meaning of a column changes.
+    """Declaration of a table.
 
-    `evidence` are columns of bytes behind the others. A file may lack them, and they are read only where asked for.
+    Attributes
+    ----------
+    name : str
+        Name in docs/tables.md and in the identity of its files.
+    version : int
+        Raised when the meaning of a column changes.
+    columns : tuple of Column
+        Columns that every file has, in order.
+    evidence : tuple of Column
+        Columns of bytes after `columns`. A file may lack them; they are read only where their names are asked for.
     """
 
     name: str
@@ -29,7 +38,7 @@ class Table:
         return [name for name, _, _ in self.columns]
 
     def with_evidence(self, names: Iterable[str]) -> Table:
-        """The table whose columns are these, then its evidence of the given names."""
+        """The same table with some columns of its evidence, by name, as ordinary columns after the others."""
         chosen = set(names)
         evidence = [column for column in self.evidence if column[0] in chosen]
         return replace(self, columns=(*self.columns, *evidence), evidence=())
@@ -37,7 +46,7 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns, as Arrow describes them."""
-        return pa.schema([pa.field(name, kind) for name, kind, _ in self.columns])
+        return pa.schema([pa.field(name, data_type) for name, data_type, _ in self.columns])
 
 
 # ---- key columns ----
@@ -53,29 +62,29 @@ MEASURE = ("measure", pa.string(), "key of config.yaml's measures")
 CALIBRATION = ("calibration", pa.string(), "none, or the objective that chose the temperature")
 
 MODEL = (EVALUATED_DATASET, THREAT, CLASSIFIER)
-"""Key columns of values of one model."""
+"""Key columns of tables with values by model."""
 
 MEASURED = (*MODEL, MEASURE)
-"""Key columns of values of one model and measure."""
+"""Key columns of tables with values by model and measure."""
 
 SUMMARISED = (
     *MEASURED,
     CALIBRATION,
     ("temperature", pa.float64(), "temperature of the score; null except for great"),
 )
-"""Key columns of values of one model, measure and temperature."""
+"""Key columns of tables with values by model, measure and calibration."""
 
 CLASS = (
     ("class_index", pa.int32(), "class, 0..K-1"),
     ("class_name", pa.string(), "name of the class"),
 )
-"""Key columns of values of one class."""
+"""Key columns of tables with values by class."""
 
 CLASS_OR_ALL = (
     ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
     ("class_name", pa.string(), "name of the class; all for all samples together"),
 )
-"""Key columns of values of one class, or of all samples."""
+"""Key columns of tables with values by class and of all samples together."""
 
 SAMPLE_ID = ("sample_id", pa.string(), "name of the sample within its dataset")
 
@@ -108,7 +117,7 @@ DATASET = Table(
         ),
     ),
 )
-"""The samples of a dataset in order, for steps that need no images."""
+"""The samples of a dataset in its order, for steps that need no images."""
 
 ATTRIBUTES = Table(name="attributes", version=1, columns=(SAMPLE_ID,))
-"""Further columns, one string per attribute, are named by config.yaml."""
+"""Values of attributes: further columns of text, one per attribute, as config.yaml names them."""
