@@ -157,7 +157,7 @@ class BranchAndBound:
         One per margin.
     batch : int
         Parts that are split at once.
-    margins_at : callable
+    smallest_margins : callable
         From pixels (n, d) to the network's smallest margin at each (n,).
     lower : ndarray
         (n,) float64: the smallest bound of the leaves of each margin.
@@ -173,7 +173,7 @@ class BranchAndBound:
     exact_functions: Functions
     trees: list[Tree]
     batch: int
-    margins_at: Callable[[Tensor], Tensor]
+    smallest_margins: Callable[[Tensor], Tensor]
     lower: NDArray[np.float64] = field(init=False)
     evaluations: int = 0
     counterexample: Tensor | None = None
@@ -238,7 +238,7 @@ class BranchAndBound:
         pixels = self.relaxation.ball.lowest(bound.image).T
         if descent and self.relaxation.ball.norm == "linf":
             pixels = self._descended(pixels)
-        margins = self.margins_at(pixels)
+        margins = self.smallest_margins(pixels)
         lowest = int(margins.argmin())
         if float(margins[lowest]) <= 0:
             self.counterexample = pixels[lowest]
@@ -247,10 +247,10 @@ class BranchAndBound:
         # The pixels (n, d) of smallest margin on a descent in the box, with steps that become shorter.
         low, high = self.relaxation.ball.low.T, self.relaxation.ball.high.T
         best = pixels
-        smallest = self.margins_at(pixels)
+        smallest = self.smallest_margins(pixels)
         for step in range(LAST_STEPS):
             points = pixels.requires_grad_()
-            margins = self.margins_at(points)
+            margins = self.smallest_margins(points)
             better = margins.detach() < smallest
             best = torch.where(better[:, None], points.detach(), best)
             smallest = torch.where(better, margins.detach(), smallest)

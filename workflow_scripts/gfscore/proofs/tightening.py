@@ -22,6 +22,9 @@ Indices = NDArray[np.int64]
 CPU = "cpu"
 """Bounds on inputs are made there; branches may be on another device."""
 
+RATE = 0.2
+"""Step size of the optimisation of slopes; multipliers have half of it."""
+
 PARTNERS = 6
 """Units that each unit is tried to be paired with: those whose inputs depend most on the same pixels and units."""
 
@@ -303,7 +306,7 @@ class Tightening:
         fast = self.relaxation.to(torch.float32, CPU)
         slopes = []
         for side in (functions, negated(functions)):
-            search = improved(fast, side.to(torch.float32, CPU), fast.branches(len(places)), steps=steps, rate=0.2)
+            search = improved(fast, side.to(torch.float32, CPU), fast.branches(len(places)), steps=steps, rate=RATE)
             slopes.append(rounded(search.branches.slopes))
             self.evaluations += search.evaluations
         bounds = self._crown_bounds(functions, as_branches(slopes[0]), as_branches(slopes[1]))
