@@ -86,10 +86,12 @@ def name_files(draft: Draft) -> None:
         names = entry.get("models")
         if not isinstance(names, MarkedList):
             continue
-        dataset = draft.written["datasets"].get(entry.get("dataset"))
+        dataset_name = entry.get("dataset")
+        # Only a text can be a key.
+        dataset = draft.written["datasets"].get(dataset_name) if isinstance(dataset_name, str) else None
         if not isinstance(dataset, Marked):
             continue
-        zoo = dataset.get("models_of") or entry["dataset"]
+        zoo = dataset.get("models_of") or dataset_name
         for position, name in enumerate(names):
             if isinstance(name, str) and _is_file(draft, name):
                 names[position] = f"{zoo}/none/{_add_file(draft, zoo, name, names.marks[position])}"
