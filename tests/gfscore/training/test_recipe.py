@@ -16,7 +16,7 @@ from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.trained import TrainingProgress, load_network, save_classifier
 from gfscore.networks.training_settings import Augmentation, Recipe
 from gfscore.training import loop
-from gfscore.training.loop import ReadImages, in_batches, training_images, training_settings
+from gfscore.training.loop import ImagesOnDisk, selected_batches, training_images, training_settings
 from gfscore.training.recipe import Trainer, augmentation, cosine_with_warmup, seeded
 from helpers.configurations import shipped_configuration
 from studies.reference import projection_tables
@@ -162,10 +162,10 @@ def test_large_sets_are_read_from_their_files_in_any_order(images, monkeypatch):
     assert isinstance(training_images(images), np.ndarray)
     monkeypatch.setattr(loop, "IN_MEMORY_BYTES", x.nbytes - 1)
     read = training_images(images)
-    assert isinstance(read, ReadImages)
+    assert isinstance(read, ImagesOnDisk)
     assert read.shape == x.shape
     batches = [np.array([5, 1, 20]), np.array([23]), np.array([2, 0]), np.arange(24)[::-1]]
-    for rows, batch in zip(batches, in_batches(read, batches), strict=True):
+    for rows, batch in zip(batches, selected_batches(read, batches), strict=True):
         np.testing.assert_array_equal(batch, x[rows])
 
 
@@ -177,13 +177,13 @@ def test_a_missing_file_stops_the_reader_by_name(images, folder, tmp_path, monke
     copy = open_images(settings, copied, classes=["bright", "dark"])
     (copied / "dark" / "03.png").unlink()
     with pytest.raises(InputError, match=r"dark/03\.png: cannot be read"):
-        list(in_batches(ReadImages(copy), [np.arange(8), np.arange(8, 24)]))
+        list(selected_batches(ImagesOnDisk(copy), [np.arange(8), np.arange(8, 24)]))
 
 
 @pytest.mark.parametrize("settings", [PLAIN, OF_TIMM], ids=["one cycle", "recipe"])
 def test_reading_from_files_gives_the_same_weights(images, settings):
     held = train_classifier(load_all(images)[0], images.labels, **settings)
-    assert same(held, train_classifier(ReadImages(images), images.labels, **settings))
+    assert same(held, train_classifier(ImagesOnDisk(images), images.labels, **settings))
 
 
 class KilledError(Exception):

@@ -1,4 +1,4 @@
-"""Training of image classifiers: the loop of all methods, and the accuracies afterwards."""
+"""Training of image classifiers: the loop that all methods share, and the accuracies afterwards."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ _TRAINING: TypeAdapter[Training] = TypeAdapter(AnyTraining)
 
 
 def training_settings(entry: Mapping[str, object]) -> Training:
-    """Settings of a training, as parameters of jobs hold them; ValidationError for those that no method has."""
+    """Settings of a training from the parameters of a job; ValidationError for settings that no method has."""
     return _TRAINING.validate_python(entry)
 
 
 @dataclass(frozen=True)
-class ReadImages:
+class ImagesOnDisk:
     """Images of an ImageSet, read on access: `images[rows]` is (n, C, H, W) float32 in [0, 1]."""
 
     images: ImageSet
@@ -64,27 +64,27 @@ class ReadImages:
         return pixels[np.argsort(order)]
 
 
-Images = NDArray[np.float32] | ReadImages
+Images = NDArray[np.float32] | ImagesOnDisk
 """Images (N, C, H, W) in [0, 1], in memory or read batch by batch."""
 
 
 def training_images(images: ImageSet) -> Images:
-    """Pixels of an ImageSet for `train_classifier`: an array (N, C, H, W), or ReadImages if that would be too large.
+    """Pixels of an ImageSet for `train_classifier`: an array (N, C, H, W), or ImagesOnDisk if that would be too large.
 
-    ReadImages are used only for sources that can skip images (`choose` of an ImageSet: image_folder, celeba, parquet);
-    other sources hold their images in memory anyway.
+    Sources that cannot skip images hold them in memory anyway; those that can (image_folder, celeba, parquet) have
+    `choose` in their ImageSet.
     """
     size = 4 * len(images) * int(np.prod(images.image_shape))
     if images.choose is None or size <= IN_MEMORY_BYTES:
         pixels, _ = load_all(images)
         return pixels
-    return ReadImages(images)
+    return ImagesOnDisk(images)
 
 
-def in_batches(images: Images, batches: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.float32]]:
-    """Iterator over images[rows], (n, C, H, W) float32, of batches of rows (n,); ReadImages are read in advance."""
+def selected_batches(images: Images, batches: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.float32]]:
+    """Iterator over the images (n, C, H, W) float32 of batches of rows (n,); ImagesOnDisk are read in advance."""
     pixels = (images[rows] for rows in batches)
-    return computed_ahead(pixels) if isinstance(images, ReadImages) else pixels
+    return computed_ahead(pixels) if isinstance(images, ImagesOnDisk) else pixels
 
 
 def fit(
@@ -111,7 +111,7 @@ def fit(
     backbone, device
         Not used: the settings name the device.
     progress : TrainingProgress
-        An interrupted training goes on from it.
+        Saves finished epochs; an interrupted training goes on from them.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def train_classifier(
 
     Parameters
     ----------
-    images : ndarray of shape (N, C, H, W), float32, or ReadImages
+    images : ndarray of shape (N, C, H, W), float32, or ImagesOnDisk
         Pixels in [0, 1]. They are transferred to the device batch by batch.
     labels : ndarray of shape (N,), int
         In 0..classes-1.
@@ -183,28 +183,30 @@ def train_classifier(
         objective = make_objective(settings, setup)
         targets = torch.from_numpy(np.asarray(labels, dtype=np.int64))
         held_out = _held_out_rows(targets.numpy(), objective.held_out, classes=classes, seed=settings.seed)
-        trained_on = torch.from_numpy(np.setdiff1d(np.arange(len(targets)), held_out))
+        rows_trained_on = torch.from_numpy(np.setdiff1d(np.arange(len(targets)), held_out))
         trainer = Trainer(
             network,
             objective,
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
-            steps=-(-len(trained_on) // settings.batch_size),
+            steps=-(-len(rows_trained_on) // settings.batch_size),
             epochs=settings.epochs,
             device=device,
             recipe=settings.recipe,
         )
 
-        def outcomes() -> HeldOut:
-            # The random starts are drawn from the generator of the training, whose state is saved after the epoch.
+        def held_out_outcomes() -> HeldOut:
+            # PGD draws its random starts from the generator of the training, whose state is saved after the epoch.
             network.eval()
             batches = np.array_split(held_out, -(-len(held_out) // settings.batch_size))
             clean = []
             robust = []
-            for rows, batch in zip(batches, in_batches(images, batches), strict=True):
-                right, survived = setup.outcomes(network, _pixels(batch).to(device), targets[rows].to(device))
-                clean.append(right.cpu())
-                robust.append(survived.cpu())
+            for rows, batch in zip(batches, selected_batches(images, batches), strict=True):
+                clean_of_batch, robust_of_batch = setup.outcomes(
+                    network, _pixels(batch).to(device), targets[rows].to(device)
+                )
+                clean.append(clean_of_batch.cpu())
+                robust.append(robust_of_batch.cpu())
             network.train()
             return HeldOut(targets[np.concatenate(batches)], torch.cat(clean), torch.cat(robust))
 
@@ -212,13 +214,14 @@ def train_classifier(
         if progress is not None:
             first_epoch = progress.restore(objects=trainer.objects, memory=objective.memory, generator=generator)
         for epoch in range(first_epoch, settings.epochs):
-            order = trained_on[torch.randperm(len(trained_on), generator=generator)].split(settings.batch_size)
-            batches = in_batches(images, [rows.numpy() for rows in order])
+            order = torch.randperm(len(rows_trained_on), generator=generator)
+            rows_of_batches = rows_trained_on[order].split(settings.batch_size)
+            batches = selected_batches(images, [rows.numpy() for rows in rows_of_batches])
             with seeded(settings.seed, epoch):
-                for rows, batch in zip(order, batches, strict=True):
+                for rows, batch in zip(rows_of_batches, batches, strict=True):
                     trainer.step(_pixels(batch), targets[rows])
             if objective.after_epoch is not None:
-                objective.after_epoch(EpochEnd(network, epoch + 1, outcomes))
+                objective.after_epoch(EpochEnd(network, epoch + 1, held_out_outcomes))
             if progress is not None:
                 progress.save(epoch + 1, objects=trainer.objects, memory=objective.memory, generator=generator)
         if objective.finish is not None:
@@ -235,15 +238,19 @@ def _held_out_rows(labels: NDArray[np.int64], share: float, *, classes: int, see
     if share == 0:
         return np.empty(0, dtype=np.int64)
     rows = np.arange(len(labels))
-    mask = split_samples(rows, labels, share=share, rng=np.random.default_rng(seed))
-    for images, use, change in ((labels[mask], "held out", "raise"), (labels[~mask], "left to train on", "lower")):
-        counts = np.bincount(images, minlength=classes)
+    is_held_out = split_samples(rows, labels, share=share, rng=np.random.default_rng(seed))
+    both_parts = (
+        (labels[is_held_out], "held out", "raise"),
+        (labels[~is_held_out], "left to train on", "lower"),
+    )
+    for labels_of_part, part, change in both_parts:
+        counts = np.bincount(labels_of_part, minlength=classes)
         if (counts == 0).any():
             raise InputError(
-                f"with held_out {share:g} no image of class {counts.argmin()} is {use}; {change} it, or train on more "
+                f"with held_out {share:g} no image of class {counts.argmin()} is {part}; {change} it, or train on more "
                 "images of this class"
             )
-    return rows[mask]
+    return rows[is_held_out]
 
 
 def describe_training(
@@ -254,13 +261,13 @@ def describe_training(
     Parameters
     ----------
     network : Module
-        The classifier; it is on the CPU in the end.
+        The classifier, which is moved to the device and back to the CPU.
     train, test : ImageSet
-        Images of the accuracies.
+        Images that its accuracy is measured on.
     settings : Training
         Settings of the training, whose device is used here too.
     attack : Attack
-        PGD for robust accuracy on the test images, overall and per class in label order.
+        PGD for robust accuracy on the test images: of all, and of each class that they have, in label order.
 
     Raises
     ------
@@ -294,8 +301,8 @@ def describe_training(
 
 
 def _survivors(network: Module, images: ImageSet, attack: Attack) -> NDArray[np.bool_]:
-    # The attack may need more memory than the training. With a smaller batch size it restarts, so that the random draws
-    # depend on the size alone.
+    # Which images withstand the attack. It may need more memory than the training; with a smaller batch size it
+    # restarts, so that the random draws depend on the size alone.
     size = ATTACKED_AT_ONCE
     trainable = [value for value in network.parameters() if value.requires_grad]
     for value in trainable:
