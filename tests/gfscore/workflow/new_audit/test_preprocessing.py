@@ -11,7 +11,7 @@ from gfscore.workflow.new_audit.preprocessing_trials import (
     Trial,
     check_pixels,
     choose_pixels,
-    clearly_better,
+    surely_better,
 )
 
 RAW = Preprocessing()
@@ -117,12 +117,19 @@ def test_a_statement_is_refused_where_another_way_is_surely_better():
         check_pixels(stated, [trial("a", rows < 140)], where="net")
 
 
+def test_the_way_that_is_named_is_the_one_that_is_surely_better_though_another_is_right_more_often():
+    rows = np.arange(200)
+    often, surely = trial("often", (rows >= 45) & (rows < 160)), trial("surely", rows < 114)
+    with pytest.raises(InputError, match=r"(?s)often +57\.5%.*If surely is right, add --preprocessing surely "):
+        check_pixels(trial("stated", rows < 100), [often, surely], where="net")
+
+
 def test_a_wrong_choice_between_equals_is_as_rare_as_stated():
     """Two ways that are right equally often, each on samples of its own: one is surely better in at most ERROR."""
     generator, wrong, repetitions = np.random.default_rng(1), 0, 4000
     for _ in range(repetitions):
         one, other = (trial("x", generator.random(200) < 0.6) for _ in range(2))
-        wrong += clearly_better(one, other, tests=1)
+        wrong += surely_better(one, other, tests=1)
     # One-sided at ERROR; three standard errors above.
     assert wrong / repetitions <= ERROR + 3 * np.sqrt(ERROR / repetitions)
 

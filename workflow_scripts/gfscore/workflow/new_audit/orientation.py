@@ -12,7 +12,7 @@ from gfscore.networks.batch_invariance import spread_over
 from gfscore.workflow.new_audit.data_files import NewData, most_shown, turned, with_rows_to_show
 from gfscore.workflow.new_audit.new_model import NewModel
 from gfscore.workflow.new_audit.preprocessing import Preprocessing, candidates
-from gfscore.workflow.new_audit.preprocessing_trials import LabelledPixels, Trial, clearly_better
+from gfscore.workflow.new_audit.preprocessing_trials import LabelledPixels, Trial, surely_better
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.shown_images import (
     BATCH,
@@ -166,4 +166,4 @@ def _beats_all(best: Trial, trials: Sequence[Trial]) -> bool:
     # Whether the best trial of one reading is surely better than every trial of the other. Corrected for the choice of
     # the best among as many, and for the two directions.
     tests = 2 * len(trials) ** 2
-    return all(clearly_better(best, trial, tests=tests) for trial in trials)
+    return all(surely_better(best, trial, tests=tests) for trial in trials)

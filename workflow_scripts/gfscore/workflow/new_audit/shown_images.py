@@ -29,7 +29,7 @@ from gfscore.workflow.new_audit.data_files import NewData
 from gfscore.workflow.new_audit.model_outputs import OpenedModel, open_for_logits
 from gfscore.workflow.new_audit.new_model import NewModel, StatedPixels
 from gfscore.workflow.new_audit.preprocessing import Preprocessing, candidates
-from gfscore.workflow.new_audit.preprocessing_trials import LabelledPixels, check_pixels, choose_pixels, surely_better
+from gfscore.workflow.new_audit.preprocessing_trials import LabelledPixels, better_trials, check_pixels, choose_pixels
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.tried_proofs import TriedProofs, try_proofs
 
@@ -318,12 +318,12 @@ def _pixels(
     channels = shown.images.shape[1]
     names = candidates(channels)
     rows = _rows(len(shown.labels), len(names) * seconds)
-    some = shown.at(rows)
+    some = shown.subset(rows)
 
     if request.preprocessing:
         preprocessing = Preprocessing.named(request.preprocessing, channels=channels)
         trials = some.trials(names)
-        better = surely_better(some.trial("as asked", preprocessing, where=model.path), trials)
+        better = better_trials(some.trial("as asked", preprocessing, where=model.path), trials)
         words = f"as asked, although {better[0].name} is surely better" if better else "as asked"
         return StatedPixels(preprocessing, words)
 
