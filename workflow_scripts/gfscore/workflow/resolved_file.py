@@ -1,4 +1,4 @@
-"""Complete configuration of one audit as a file, with the origin of each value."""
+"""Complete configuration of one audit as a file, results/audits/<audit>/config.yaml, with the origin of each value."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ HEAD = """\
 """
 
 FILES = "# Configuration files that it has values of, later ones overriding earlier ones: "
+"""Start of the line that lists the files, as JSON."""
+
 OVERRIDES = "# Values of --config, which override them: "
-"""Starts of the lines that hold them, as JSON."""
+"""Start of the line that holds the values of --config, as JSON."""
 
 PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*|\d+/\d+")
 """Strings that need no quotes in YAML, except RESERVED: names, paths and fractions."""
 
 RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
-LARGEST = 1 << 24
-"""Bytes of a configuration that is read."""
+LARGEST_FILE = 1 << 24
+"""Largest size in bytes of a file that is read."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Origins:
 def configuration_of(audit: PlannedAudit) -> PlainSettings:
     """Part of a complete configuration that an audit depends on, with entries for RobustBench's models.
 
-    Without the section `exports`: who deposits an audit may state it later, and nothing is judged anew.
+    The section `exports` is left out, so that no audit has to be judged again when it is filled in for a deposit.
     """
     config = audit.run.config
     models: dict[str, Any] = {}
@@ -66,7 +68,7 @@ def configuration_of(audit: PlannedAudit) -> PlainSettings:
     for dataset in audit.datasets:
         datasets[dataset.name] = dataset.entry
         if dataset.zoo not in (*models, None):
-            # Data that the audit only trains or compares with may name another zoo, whose models are not written.
+            # The zoo of data that the audit only trains on or compares with is not among its models.
             datasets[dataset.name] = {**dataset.entry, "models_of": None}
     return {
         "run": [audit.name],
@@ -89,20 +91,16 @@ def rendered(resolution: Resolution, audit: str) -> str:
     resolution : Resolution
         Complete configuration with the origin of every value.
     audit : str
-        Name of the audit, of which it holds all that it depends on and nothing else.
+        Name of the audit; what only other audits depend on is left out.
     """
-    overrides = without_queries(resolution.overrides)
-    # Which other audits ran along with this one does not matter to it.
-    overrides = without(overrides, ["run"])
+    # `run` says which other audits were made along with this one, which does not matter to it.
+    overrides = without(without_queries(resolution.overrides), ["run"])
     planned = Run(resolution.config).audits[audit]
     lines = list(_lines(configuration_of(planned), resolution, ()))
 
-    # Nor do files of which it has no value.
-    names = {line.rpartition(" # ")[2] for line in lines}
-    files = []
-    for file in resolution.files:
-        if on_one_line(file) in names:
-            files.append(file)
+    # Files that no value comes from are not named. The origin of a value is the comment behind it.
+    origins_of_values = {line.rpartition(" # ")[2] for line in lines}
+    files = [file for file in resolution.files if on_one_line(file) in origins_of_values]
     head = [f"{FILES}{json.dumps(files or list(resolution.files))}"]
     if overrides:
         head.append(f"{OVERRIDES}{json.dumps(overrides)}")
@@ -131,43 +129,44 @@ def origins(text: str) -> Origins | None:
 
 
 def resolved_audit(path: Path, audit: str) -> PlannedAudit:
-    """Audit of the configuration that results/audits/<audit>/config.yaml holds, every value written.
-
-    No file that it names is opened.
+    """Audit as its file config.yaml states it; no file that is named there is opened.
 
     Parameters
     ----------
     path : Path
-        File config.yaml of an audit.
+        File results/audits/<audit>/config.yaml.
     audit : str
-        Name of the audit that it must be of.
+        Name of the audit that the file must be of.
 
     Raises
     ------
     InputError
-        For a file that write_configuration did not write: one that was edited, that leaves a value out, or holds more
-        than the audit depends on.
+        For a file that is not as `rendered` makes it: one that was edited, that leaves a value of the audit out, or
+        that holds values which the audit does not depend on.
     """
-    if path.stat().st_size > LARGEST:
-        raise InputError(f"{path}: larger than {LARGEST:,} bytes; no configuration is")
+    if path.stat().st_size > LARGEST_FILE:
+        raise InputError(f"{path}: larger than {LARGEST_FILE:,} bytes; no configuration is")
     require_checksum(path)
     written = read_configuration([path], {})
     is_of_audit = written.get("run") == [audit] and list(written.get("audits", {})) == [audit]
-    # Names of files, or patterns, in place of entries would be looked for.
+    # A model without an entry is a pattern or the name of a file, and resolving it would look for files.
     models = written["audits"][audit]["models"] if is_of_audit else []
     if not is_of_audit or not all(_has_entry(written["models"], name) for name in models):
-        raise InputError(f"{path}: not the resolved configuration of the audit {audit!r}; ask for both again")
+        raise InputError(f"{path}: not the resolved configuration of the audit {audit!r}; request the file again")
 
-    # Resolving changes what it is handed.
+    # Resolving changes its argument.
     resolution = resolve(deepcopy(written))
     require_consistent(resolution, thorough=False)
     planned = Run(resolution.config).audits[audit]
     if configuration_of(planned) != written:
-        raise InputError(f"{path}: not every value of the audit stands there, or more than these; ask for it again")
+        raise InputError(
+            f"{path}: a value of the audit is missing, or one is there that it does not have; request the file again"
+        )
     return planned
 
 
 def _has_entry(models: object, name: str) -> bool:
+    # Whether zoo/threat/model names an entry.
     entry = models
     for step in name.split("/"):
         if not isinstance(entry, Mapping) or step not in entry:
@@ -225,5 +224,5 @@ def _text(value: str) -> str:
         return value
     if value.isprintable():
         return json.dumps(value, ensure_ascii=False)
-    # Line breaks of Unicode, which YAML reads otherwise than JSON.
+    # YAML and JSON read some line breaks of Unicode differently.
     return yaml.safe_dump(value, default_style='"', width=math.inf).removesuffix("\n")

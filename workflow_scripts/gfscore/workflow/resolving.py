@@ -16,10 +16,10 @@ from gfscore.workflow.resolving_entries import (
 )
 
 SETTINGS = RunSettings.sections()
-"""Sections that are settings themselves, with their classes."""
+"""Sections that hold settings, with the class of these."""
 
 ENTRIES = ("audits", "datasets", "models", "measures", "mappers")
-"""Sections of entries, by names that the user chooses."""
+"""Sections that hold entries under names that the user chooses."""
 
 SECTIONS = ("run", *ENTRIES, *SETTINGS)
 
@@ -30,12 +30,12 @@ def resolve(written: Marked) -> Resolution:
     Parameters
     ----------
     written : Marked
-        Configuration from read_configuration, which is changed.
+        Configuration from read_configuration; it is changed (see Draft).
 
     Returns
     -------
     Resolution
-        Every setting, also those that are left out.
+        Every setting; those that the user left out have their defaults.
 
     Raises
     ------
@@ -52,8 +52,8 @@ def resolve(written: Marked) -> Resolution:
         draft.require_mapping(section)
     draft.stop_at_mistakes()
 
-    for section, model in SETTINGS.items():
-        settings = draft.parsed(model, written[section], (section,))
+    for section, settings_class in SETTINGS.items():
+        settings = draft.parsed(settings_class, written[section], (section,))
         draft.config[section] = settings.model_dump() if settings else {}
     name_files(draft)
     expand_models(draft)
@@ -69,7 +69,7 @@ def resolve(written: Marked) -> Resolution:
     resolve_audits(draft)
     resolve_run(draft)
     draft.stop_at_mistakes()
-    # After all audits: their patterns and defaults mean what the user wrote.
+    # Only now, so that the models that remedies add are not among those that patterns and defaults of audits mean.
     for name in draft.config["audits"]:
         derive_remedy(draft, name)
     draft.stop_at_mistakes()
@@ -77,16 +77,17 @@ def resolve(written: Marked) -> Resolution:
 
 
 def resolve_run(draft: Draft) -> None:
-    """Resolve `run`: all audits by default; a single name need not be a list."""
+    """Resolve `run`, a list of audits or the name of one; all audits by default."""
     audits = draft.written["audits"]
     run = draft.written.get("run")
     if run is None:
         run = list(audits)
-    if isinstance(run, str):
+    elif isinstance(run, str):
         run = [run]
     if not isinstance(run, list) or not run or not all(isinstance(name, str) for name in run):
         draft.add_mistake(f"{shown(run)} does not fit; give a list of audits", "run")
         return
+
     for position, name in enumerate(run):
         if name in run[:position]:
             draft.add_mistake(f"{name!r} is listed more than once; list it once", "run", position)
