@@ -1,7 +1,7 @@
 """Classifiers of the source `robustbench`: RobustBench's model definitions with checkpoints that are on disk.
 
-RobustBench's `load_model` downloads, unpickles and adapts checkpoints. Here its adaptations (prefixes, renamed layers,
-members of ensembles) run unchanged, but reading is left to the caller and downloads are disabled.
+RobustBench's `load_model` downloads checkpoints, unpickles them, and adapts them to the definitions (prefixes, renamed
+layers, members of ensembles). Here it runs unchanged, but reads by a function of the caller and downloads nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONSTANTS = {"mu", "sigma", "mean", "std", "num_batches_tracked"}
 """Endings of the names of buffers that a definition sets itself, so that a checkpoint may lack them."""
 
 Reader = Callable[[Path], Content]
-"""Reads the content of a checkpoint: tensors in nested mappings."""
+"""From the file of a checkpoint to its content: tensors in nested mappings."""
 
 
 def open_classifier(
@@ -47,7 +47,7 @@ def open_classifier(
     Parameters
     ----------
     settings : mapping
-        As from `leaderboard.entry`.
+        Entry of the model, as `leaderboard.entry` makes it.
     path : Path or str
         The first file of its checkpoint in RobustBench's folder layout.
     image_shape : tuple of int
@@ -91,7 +91,7 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
     dataset, threat, model : str
         See `leaderboard.require_supported`.
     read : callable
-        Returns the content of one file.
+        From one of these files to its content.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
                 "machine with internet, or place the file there by hand"
             )
     try:
-        return assemble(folder, dataset=dataset, threat=threat, model=model, read=read)
+        return load_unchecked(folder, dataset=dataset, threat=threat, model=model, read=read)
     except InputError:
         raise
     # Files that do not fit the definition raise errors of many types.
@@ -129,28 +129,29 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
         ) from error
 
 
-def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read: Reader) -> nn.Module:
-    """As `load_network`, but without checks of the files and with the errors of torch."""
+def load_unchecked(folder: Path | str, *, dataset: str, threat: str, model: str, read: Reader) -> nn.Module:
+    """As `load_network`, but files are not checked, and errors of torch and RobustBench are raised as they are."""
     import_robustbench()
     # Only now, since RobustBench needs mending before it can be imported, and imports timm.
     import timm
     from robustbench.utils import load_model
 
+    # Of all models but ensembles.
     only_file = Path(folder, dataset, threat, f"{model}.pt")
-    name = name_in_timm(dataset, threat, model)
-    if name:
+    timm_name = name_in_timm(dataset, threat, model)
+    if timm_name:
         # timm's conversions and strict comparison are applied to this checkpoint instead of a download.
         network = timm.create_model(
-            name,
+            timm_name,
             num_classes=CLASSES[dataset],
             pretrained=True,
             pretrained_cfg_overlay={"state_dict": read(only_file)},
         )
         return network.eval()
     with (
-        _published_loading(read),
+        _checkpoints_read_by(read),
         _constants_on_the_cpu(),
-        _pretrained_from(lambda: read(only_file)),
+        _torchvision_weights_from(lambda: read(only_file)),
     ):
         return load_model(model, model_dir=folder, dataset=dataset, threat_model=threat).eval()
 
@@ -158,24 +159,24 @@ def assemble(folder: Path | str, *, dataset: str, threat: str, model: str, read:
 def define(*, dataset: str, threat: str, model: str) -> nn.Module:
     """RobustBench's definition of a model, a torch module with arbitrary weights."""
     import_robustbench()
-    # Only now, as in `assemble`.
+    # Only now, as in `load_unchecked`.
     import timm
     from robustbench.model_zoo import model_dicts
     from robustbench.model_zoo.enums import BenchmarkDataset, ThreatModel
     from torchvision.models import resnet50
 
-    name = name_in_timm(dataset, threat, model)
-    if name:
-        return timm.create_model(name, num_classes=CLASSES[dataset], pretrained=False)
+    timm_name = name_in_timm(dataset, threat, model)
+    if timm_name:
+        return timm.create_model(timm_name, num_classes=CLASSES[dataset], pretrained=False)
     models = model_dicts[BenchmarkDataset(dataset)][ThreatModel(threat)]
-    with _constants_on_the_cpu(), _pretrained_from(lambda: resnet50().state_dict()):
+    with _constants_on_the_cpu(), _torchvision_weights_from(lambda: resnet50().state_dict()):
         return models[model]["model"]()
 
 
 def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
     """Name under which RobustBench registers a model with timm, None for a model that it builds itself.
 
-    RobustBench's tables contain outdated names; its load_model forms this one.
+    It is formed as in RobustBench's load_model, since the tables of RobustBench contain outdated names.
     """
     import_robustbench()
     import timm
@@ -188,10 +189,11 @@ def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
 
 
 @contextmanager
-def _published_loading(read: Reader) -> Iterator[None]:
+def _checkpoints_read_by(read: Reader) -> Iterator[None]:
+    # load_model reads by the caller's function, downloads nothing, and accepts no missing weights.
     from robustbench import utils
 
-    published = utils._safe_load_state_dict
+    robustbench_load_state_dict = utils._safe_load_state_dict
 
     def load_completely(network: nn.Module, name: str, state: dict[str, Any], dataset: object) -> nn.Module:
         # RobustBench accepts any missing weights of an ImageNet model without normalisation constants, which would
@@ -202,7 +204,7 @@ def _published_loading(read: Reader) -> Iterator[None]:
                 missing.append(key)
         if missing:
             raise RuntimeError(f"{len(missing)} weights are missing, the first is {missing[0]}")
-        return published(network, name, state, dataset)
+        return robustbench_load_state_dict(network, name, state, dataset)
 
     with _replaced(
         utils,
@@ -216,7 +218,7 @@ def _published_loading(read: Reader) -> Iterator[None]:
 
 
 @contextmanager
-def _pretrained_from(weights: Callable[[], Content]) -> Iterator[None]:
+def _torchvision_weights_from(weights: Callable[[], Content]) -> Iterator[None]:
     # The ImageNet baseline is torchvision's ResNet-50, whose definition would download its weights.
     from torchvision.models import _api
 
@@ -237,11 +239,11 @@ def _constants_on_the_cpu() -> Iterator[None]:
 
 @contextmanager
 def _replaced(owner: object, **attributes: object) -> Iterator[None]:
-    before = {name: getattr(owner, name) for name in attributes}
+    originals = {name: getattr(owner, name) for name in attributes}
     for name, value in attributes.items():
         setattr(owner, name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in originals.items():
             setattr(owner, name, value)
