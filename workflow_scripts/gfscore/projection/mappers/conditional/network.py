@@ -14,7 +14,10 @@ MOMENTUM = (0.5, 0.999)
 
 
 class ConditionalNetwork(MapperNetwork):
-    """Codes are the A conditions, each in [0, 1], followed by the output of the encoder; only conditions are moved."""
+    """Codes are the A conditions, each in [0, 1], followed by `residue`, what else an image shows; it is not moved.
+
+    The discriminator, `critic`, is also the classifier of attributes, with shared layers.
+    """
 
     limits = (0.0, 1.0)
 
@@ -51,24 +54,25 @@ class ConditionalNetwork(MapperNetwork):
         self.names = list(names)
         self.adversarial_weight = adversarial_weight
         self.attribute_weight = attribute_weight
-        count = len(names)
+        attributes = len(names)
         self.encoder = encoder(image_shape, features, width=width)
         self.residue = nn.Linear(features, latent)
-        self.decoder = decoder(image_shape, count + latent, features, width=width)
-        self.critic = nn.Sequential(encoder(image_shape, features, width=width), nn.Linear(features, 1 + count))
+        self.decoder = decoder(image_shape, attributes + latent, features, width=width)
+        self.critic = nn.Sequential(encoder(image_shape, features, width=width), nn.Linear(features, 1 + attributes))
 
     def encode(self, images: Tensor, conditions: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Codes, and 1, the length of a condition's range, in place of each posterior standard deviation."""
-        assert conditions is not None  # this kind declares them
+        """Codes; conditions have no posterior, and 1, the length of their range, stands for its standard deviation."""
+        # Mappers of this kind declare conditions, so that they are always there.
+        assert conditions is not None
         residue = torch.tanh(self.residue(self.encoder(images)))
         return torch.cat([conditions, residue], dim=1), torch.ones_like(conditions)
 
     def decode(self, codes: Tensor) -> Tensor:
-        """Images with the attributes in the first columns of the codes."""
+        """Images of codes, with the attributes that the first A columns state."""
         return torch.sigmoid(self.decoder(codes))
 
     def trainer(self, learning_rate: float, generator: Generator) -> "ConditionalTrainer":
-        """Alternating steps of the discriminator and of encoder and decoder."""
+        """Training that alternates steps of the discriminator and of encoder and decoder."""
         return ConditionalTrainer(self, learning_rate, generator)
 
 
@@ -86,7 +90,7 @@ class ConditionalTrainer:
         learning_rate : float
             Learning rate of both optimisers.
         generator : Generator
-            On the CPU; draws whose attributes a decoded image gets.
+            On the CPU; draws the sample whose attributes an edited image gets.
         """
         self.network = network
         self.generator = generator
@@ -123,7 +127,7 @@ class ConditionalTrainer:
         (discriminator_loss + classifier_loss).backward()
         self.critic_optimiser.step()
 
-        # The critic has changed, and now gradients reach the decoder.
+        # Again, since the critic has changed, and since gradients must reach the decoder.
         edited_outputs = self.network.critic(edited)
         reconstruction_loss = functional.binary_cross_entropy(self.network.decode(codes), images)
         attribute_loss = _attribute_loss(edited_outputs[:, 1:], attributes[order], present[order])
