@@ -114,8 +114,8 @@ def average(
 def _avg_pool2d(builder: Builder, call: Call) -> Symbol:
     padding = call.pair("padding")
     counts_padding = call.arguments["count_include_pad"] or padding == (0, 0)
-    plain = counts_padding and not call.arguments["ceil_mode"] and call.arguments["divisor_override"] is None
-    call.require(plain, "windows at the edge of an image must not be smaller than others")
+    equal_weights = counts_padding and not call.arguments["ceil_mode"] and call.arguments["divisor_override"] is None
+    call.require(equal_weights, "every window must be averaged over its full size, padding included")
     kernel = call.pair("kernel_size")
     stride = call.pair("stride") if call.arguments["stride"] else kernel
     return average(builder, call.image("self"), call.shape, size=kernel, stride=stride, padding=padding)
@@ -123,10 +123,11 @@ def _avg_pool2d(builder: Builder, call: Call) -> Symbol:
 
 def _adaptive_avg_pool2d(builder: Builder, call: Call) -> Symbol:
     images = call.image("self")
-    size = images.shape[2] // call.shape[2], images.shape[3] // call.shape[3]
-    rows, columns = size
-    divides = rows * call.shape[2] == images.shape[2] and columns * call.shape[3] == images.shape[3]
+    height, width = images.shape[2:]
+    rows, columns = call.shape[2:]
+    divides = height % rows == 0 and width % columns == 0
     call.require(divides, f"windows of {images.shape[2:]} pixels for {call.shape[2:]} means differ in size")
+    size = height // rows, width // columns
     return average(builder, images, call.shape, size=size, stride=size)
 
 
@@ -139,26 +140,29 @@ def _mean(builder: Builder, call: Call) -> Symbol:
     return rearranged(builder, means, numbered(means).reshape(call.shape))
 
 
-class _Means(nn.Module):
+# Networks that call the operators, for tests
+
+
+class _SpatialMeans(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         return images.mean(dim=(2, 3))
 
 
-def _strided() -> nn.Module:
+def _strided_convolution() -> nn.Module:
     return nn.Sequential(nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2), nn.Flatten(), nn.Linear(16, 3))
 
 
-def _pooled() -> nn.Module:
+def _average_pooling() -> nn.Module:
     return nn.Sequential(nn.AvgPool2d(3, 2, padding=1), nn.Flatten(), nn.Linear(8, 3))
 
 
-def _adaptive() -> nn.Module:
+def _adaptive_pooling() -> nn.Module:
     return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(8, 3))
 
 
 READERS = {
-    aten.convolution.default: Reader(_convolution, _strided),
-    aten.avg_pool2d.default: Reader(_avg_pool2d, _pooled),
-    aten._adaptive_avg_pool2d.default: Reader(_adaptive_avg_pool2d, _adaptive),
-    aten.mean.dim: Reader(_mean, _Means),
+    aten.convolution.default: Reader(_convolution, _strided_convolution),
+    aten.avg_pool2d.default: Reader(_avg_pool2d, _average_pooling),
+    aten._adaptive_avg_pool2d.default: Reader(_adaptive_avg_pool2d, _adaptive_pooling),
+    aten.mean.dim: Reader(_mean, _SpatialMeans),
 }
