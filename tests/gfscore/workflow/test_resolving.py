@@ -149,7 +149,9 @@ def test_files_that_an_audit_names_become_models_by_their_names(tmp_path, monkey
 @pytest.mark.parametrize("dataset", [["d"], {}, None])
 def test_a_dataset_that_is_no_name_is_refused_by_its_key(dataset):
     with pytest.raises(InputError, match="audits: a: dataset: "):
-        completed({"datasets": {"d": {"source": "digits"}}, "audits": {"a": {"dataset": dataset, "models": ["b.onnx"]}}})
+        completed(
+            {"datasets": {"d": {"source": "digits"}}, "audits": {"a": {"dataset": dataset, "models": ["b.onnx"]}}}
+        )
 
 
 # ---- measures by their settings ----

@@ -87,8 +87,9 @@ def name_files(draft: Draft) -> None:
         if not isinstance(names, MarkedList):
             continue
         dataset_name = entry.get("dataset")
-        # Only a text can be a key.
-        dataset = draft.written["datasets"].get(dataset_name) if isinstance(dataset_name, str) else None
+        if not isinstance(dataset_name, str):
+            continue
+        dataset = draft.written["datasets"].get(dataset_name)
         if not isinstance(dataset, Marked):
             continue
         zoo = dataset.get("models_of") or dataset_name
