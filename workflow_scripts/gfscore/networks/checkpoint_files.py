@@ -71,8 +71,8 @@ def describe_checkpoint(settings: Settings, *, identity: Mapping[str, str], reco
         files.append({"path": str(file["path"]), "sha256": prepare_checkpoint(**file, record_digest=record)})
     path = files[0]["path"]
     # Files that the main file refers to (external data of ONNX), so that it has to be there first.
-    if hasattr(source_module, "files_beside"):
-        for file in source_module.files_beside(path):
+    if hasattr(source_module, "external_files"):
+        for file in source_module.external_files(path):
             sha256 = prepare_checkpoint(**file, record_digest=record, plain=True)
             files.append({"path": str(file["path"]), "sha256": sha256})
     if hasattr(source_module, "require_usable"):

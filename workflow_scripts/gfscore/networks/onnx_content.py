@@ -111,10 +111,10 @@ def read_model(path: Path | str, digests: Mapping[str, str] | None = None) -> On
     return OnnxModel(path, graph, content, data)
 
 
-def files_beside(path: Path | str) -> list[Settings]:
-    """Files in which tensors are stored, as files of a model's entry: path, and no url and digest.
+def external_files(path: Path | str) -> list[Settings]:
+    """Files with external data of an ONNX file, as `files_of` lists files: with path, without url and digest.
 
-    Raises InputError as `read_model` does, before a digest of any of them is recorded.
+    Raises InputError as `read_model` does, before the digest of any of them is recorded.
     """
     read_model(path)
     return [{"path": str(file), "url": None, "sha256": None} for file in data_files(path)]

@@ -15,7 +15,7 @@ to save, and two mappings for JSON: what the file of weights states besides iden
 manifest states.
 
 The same module, or the one that `files_by` names, may have functions that fetch_checkpoint calls (see
-gfscore.networks.checkpoint_files): `files_of(settings)`, if the files are not in the entry; `files_beside(path)`, files
-that the first one names itself; and `require_usable(path)`, which refuses a file before it is used. The module
-that `adjusted_by` names writes models of the source with offsets of their classes (gfscore.networks.adjusted_files).
+gfscore.networks.checkpoint_files): `files_of(settings)`, if the files are not in the entry; `external_files(path)`,
+files that the main file refers to; and `require_usable(path)`, which refuses a file before it is used. The module that
+`adjusted_by` names writes models of the source with offsets of their classes (gfscore.networks.adjusted_files).
 """
