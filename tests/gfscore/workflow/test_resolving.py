@@ -14,7 +14,7 @@ from gfscore.measures.names import entry_named, name_of
 from gfscore.workflow.config_files import Mark, marked
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.plan import Run
-from gfscore.workflow.resolved_file import configuration_of, flow, rendered
+from gfscore.workflow.resolved_file import configuration_of, flow, origins, rendered
 from gfscore.workflow.resolving import resolve
 from helpers.configurations import DEMO, FILES, ROOT, completed, shipped_configuration, written
 
@@ -257,6 +257,17 @@ def test_each_value_says_where_it_comes_from(tmp_path):
     assert f"          method: PGD # {path}" in lines and f"        train_on: digits-train # {path}" in lines
     assert f"      - name: pgd # {path}" in lines and "        restarts: 1 # default" in lines
     assert sum(line.endswith(" # default") for line in lines) > 200
+
+
+def test_files_that_values_come_from_are_listed_whatever_their_names(tmp_path):
+    names = ("base.yaml", "mine # 2.yaml", "unused.yaml")
+    base, mine, unused = (tmp_path / name for name in names)
+    base.write_text(yaml.safe_dump(written()), encoding="utf-8")
+    mine.write_text("audits: {digits: {title: Mine}}\n")
+    unused.write_text("datasets: {unused: {source: digits}}\n")
+    text = rendered(configured([base, mine, unused], {}, thorough=False), "digits")
+    named = origins(text)
+    assert named is not None and named.files == [str(base), str(mine)]
 
 
 def test_an_address_is_written_without_its_query(tmp_path):

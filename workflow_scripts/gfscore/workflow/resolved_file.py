@@ -99,8 +99,11 @@ def rendered(resolution: Resolution, audit: str) -> str:
     lines = list(_lines(configuration_of(planned), resolution, ()))
 
     # Files that no value comes from are not named. The origin of a value is the comment behind it.
-    origins_of_values = {line.rpartition(" # ")[2] for line in lines}
-    files = [file for file in resolution.files if on_one_line(file) in origins_of_values]
+    files = []
+    for file in resolution.files:
+        comment = f" # {on_one_line(file)}"
+        if any(line.endswith(comment) for line in lines):
+            files.append(file)
     head = [f"{FILES}{json.dumps(files or list(resolution.files))}"]
     if overrides:
         head.append(f"{OVERRIDES}{json.dumps(overrides)}")
