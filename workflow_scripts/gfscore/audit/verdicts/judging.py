@@ -233,6 +233,7 @@ def _open_samples(
     if not is_open.any():
         return None
 
+    # They are the cause if no number of samples settles the model as it is, but would if they were decided.
     verdicts = []
     decidable = False
     for values in (bounds.samples, bounds.largest):
