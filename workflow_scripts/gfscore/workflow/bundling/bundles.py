@@ -356,7 +356,8 @@ class _ContentCheck:
             check("selection", "the choice of models follows from their answers", recomputed.selection)
             if "selection" in self.verification.checked and recomputed.excluded:
                 unchecked["excluded"] = f"why {', '.join(recomputed.excluded)} was left out: only logits show it"
-        words = "class values, intervals, disparity and all other tables follow from the values per sample"
+        other = "all other tables" if recomputed.has_logits else "all other tables, as far as they need no logits,"
+        words = f"class values, intervals, disparity and {other} follow from the values per sample"
         check("tables", words, recomputed.tables)
         check("verdict", "the verdict follows, rule by rule, from the values per sample", recomputed.verdict)
         check("statement", "the statement says what the files say", partial(self.other_statement, statement))
