@@ -228,38 +228,20 @@ def changed_weight(folder):
     (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
 
 
+def other_last_layer(folder, change):
+    """A network of which `change` makes other arrays of the last operator."""
+    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
+    *nodes, last = network.nodes
+    arrays = {name: np.array(values) for name, values in last.arrays.items()}
+    (folder / NETWORK).write_bytes(PlainNetwork([*nodes, replace(last, arrays=change(arrays))]).to_bytes())
+
+
 def other_last_weights(folder, *, factor):
-    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
-    nodes = list(network.nodes)
-    nodes[-1] = replace(nodes[-1], arrays=nodes[-1].arrays | {"weight": factor * nodes[-1].arrays["weight"]})
-    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
+    other_last_layer(folder, lambda arrays: arrays | {"weight": factor * arrays["weight"]})
 
 
-def another_network(folder):
-    other_last_weights(folder, factor=-1)
-
-
-def constant_network(folder):
-    """Every point is as near to misclassified as any."""
-    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
-    nodes = list(network.nodes)
-    nothing = {name: 0 * values for name, values in nodes[-1].arrays.items()}
-    nodes[-1] = replace(nodes[-1], arrays=nothing)
-    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
-    without_proofs(folder)
-    (folder / LOGITS).unlink()
-
-
-def network_with_an_enormous_logit(folder):
-    """Beside it, any two other logits are nearly equal."""
-    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
-    nodes = list(network.nodes)
-    bias = np.array(np.broadcast_to(nodes[-1].arrays["bias"], (3,)))
-    bias[2] = -1e9
-    nodes[-1] = replace(nodes[-1], arrays=nodes[-1].arrays | {"bias": bias})
-    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
-    without_proofs(folder)
-    (folder / LOGITS).unlink()
+def smaller_logits(folder, *, factor):
+    other_last_layer(folder, lambda arrays: {name: factor * values for name, values in arrays.items()})
 
 
 def without_proofs(folder):
@@ -269,19 +251,41 @@ def without_proofs(folder):
     edited(folder, PROVEN, change)
 
 
+def another_network(folder):
+    other_last_weights(folder, factor=-1)
+
+
+def constant_network(folder):
+    """Every point is as near to misclassified as any."""
+    smaller_logits(folder, factor=0)
+    without_proofs(folder)
+    (folder / LOGITS).unlink()
+
+
+def network_with_an_enormous_logit(folder):
+    """Of a class that no sample is predicted as; beside it, the answers of two others that are exchanged seem equal."""
+
+    def exchanged(arrays):
+        arrays = {name: values[..., [1, 0, 2]] for name, values in arrays.items()}
+        arrays["bias"][..., 2] = -1e9
+        return arrays
+
+    other_last_layer(folder, exchanged)
+    without_proofs(folder)
+    (folder / LOGITS).unlink()
+    for name in (PROVEN, ATTACKED):
+        edited(folder, name, lambda frame: frame.drop(frame.index[frame["clean_prediction"] == 2], inplace=True))
+
+
 def network_with_smaller_logits(folder):
     """The same answers, and the bundle holds the logits."""
-    other_last_weights(folder, factor=0.9)
+    smaller_logits(folder, factor=0.9)
     without_proofs(folder)
 
 
 def point_that_is_right_by_little(folder):
     """As all points are, of a network whose logits are all tiny."""
-    network = PlainNetwork.from_bytes((folder / NETWORK).read_bytes())
-    nodes = list(network.nodes)
-    tiny = {name: 1e-6 * values for name, values in nodes[-1].arrays.items()}
-    nodes[-1] = replace(nodes[-1], arrays=tiny)
-    (folder / NETWORK).write_bytes(PlainNetwork(nodes).to_bytes())
+    smaller_logits(folder, factor=1e-6)
     without_proofs(folder)
     (folder / LOGITS).unlink()
     point_that_is_right(folder)

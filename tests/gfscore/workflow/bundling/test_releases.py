@@ -89,6 +89,15 @@ def test_the_bundle_is_checked_without_the_last_release_and_its_values_cannot_be
     assert any("verdict.json" in fault for fault in verify_bundle(bundle).faults)
 
 
+def test_a_release_that_is_described_otherwise_is_a_fault_and_no_error(here, tmp_path):
+    bundle = shutil.copytree(here / "second/bundle", tmp_path / "bundle")
+    values = bundle / "releases/toy.parquet"
+    identity = read_identity(values) | {"release": {"audit": "toy"}}
+    write_table(values, RELEASE_VALUES, read_table(values, RELEASE_VALUES), identity=identity)
+    bundles.restated(bundle)
+    assert verify_bundle(bundle).faults
+
+
 def test_the_gate_is_an_error_once_the_last_release_is_another(here, tmp_path, monkeypatch, capsys):
     folder = shutil.copytree(here, tmp_path / "copy")
     monkeypatch.chdir(folder / "second")
