@@ -11,18 +11,18 @@ JUDGEMENTS = {"judge_audit", "build_report", "build_index"}
 READERS = {"fetch_checkpoint", "fetch_dataset"}
 
 
-def of_unknown_settings(configuration, text):
+def of_unknown_settings(audit):
     """Whether the configuration of an audit is another one by now, and Snakemake's records of its run are gone."""
-    if not Path(configuration).is_file() or workflow.persistence.metadata(IOFile(configuration)) is not None:
+    path = f"{plan.audits[audit].folder}/config.yaml"
+    if not Path(path).is_file() or workflow.persistence.metadata(IOFile(path)) is not None:
         return False
-    return holds_other_values(configuration, text)
+    return holds_other_values(path, rendered(resolution, audit))
 
 
 def asked_for_anew(wildcards):
     """No input: lets a run that would find nothing to do write the configuration of an audit of unknown settings."""
-    path = f"{plan.audits[wildcards.audit].folder}/config.yaml"
-    if workflow.is_main_process and of_unknown_settings(path, rendered(resolution, wildcards.audit)):
-        workflow.dag.forcefiles.add(path)
+    if workflow.is_main_process and of_unknown_settings(wildcards.audit):
+        workflow.dag.forcefiles.add(f"{plan.audits[wildcards.audit].folder}/config.yaml")
     return []
 
 
@@ -31,7 +31,7 @@ def require_known_settings():
     if workflow.dag_settings.forceall:
         return
     for job in workflow.dag.needrun_jobs():
-        if job.rule.name == "write_configuration" and of_unknown_settings(job.output[0], job.params.text):
+        if job.rule.name == "write_configuration" and of_unknown_settings(job.wildcards.audit):
             raise WorkflowError(
                 f"{job.output[0]}: states other settings than the configuration by now, and Snakemake's records of what "
                 "was made with which (.snakemake/metadata) are not there; copy .snakemake along with results, restore "
