@@ -60,6 +60,13 @@ def test_the_process_whose_memory_is_measured_reads_and_sweeps_logits(monkeypatc
     assert scores.memory(np.eye(6, 3, dtype=np.float32), np.arange(6) % 3)["ratio"] > 0
 
 
+def test_marked_files_of_a_large_audit_leave_nothing_to_do(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import dag_scale
+
+    assert [row["name"].rpartition(", ")[2] for row in dag_scale.measure(2)] == ["dry run", "nothing to do"]
+
+
 def test_results_are_of_known_benchmarks(names):
     """Every figure that the repository keeps belongs to a benchmark that still exists, and can be missed or met."""
     results = json.loads((BENCHMARKS / "results.json").read_text())
