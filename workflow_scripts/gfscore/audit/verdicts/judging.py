@@ -26,6 +26,7 @@ from gfscore.audit.verdicts.gate_rules import (
 )
 from gfscore.audit.verdicts.planning import fewest_samples
 from gfscore.audit.verdicts.verdict import (
+    WORST_CLASS,
     Evidence,
     JudgedDataset,
     JudgedMeasure,
@@ -58,9 +59,6 @@ MOST_NAMED = 3
 
 MOST_REPEATED = 0.01
 """Share of rows that may repeat an image before the sentence says so."""
-
-WORST_CLASS = "wcr"
-"""Statistic for which the open samples of a class that surely reaches the threshold do not matter."""
 
 ALL_CLASSES = "all classes"
 """Name of the one class of rules that judge all samples together."""
@@ -229,6 +227,7 @@ def _open_samples(
     if statistic.one_class is not None:
         is_open &= classes == statistic.one_class
     elif rule.statistic == WORST_CLASS:
+        # Those of a class that surely reaches the threshold do not matter.
         is_open &= (bounds.lower(alpha) < rule.threshold)[classes]
     if not is_open.any():
         return None

@@ -40,6 +40,9 @@ EVIDENCE_INTERVAL = "robust"
 ATTACK_FREE = "great"
 """Kind of measures that are scores without an attack."""
 
+WORST_CLASS = "wcr"
+"""Statistic of rules about the worst class."""
+
 JUDGE_ANEW = "delete it and run the same command again, to judge anew"
 
 
@@ -178,6 +181,13 @@ class RuleVerdict(Record):
     def more_is_better(self) -> bool:
         """Whether the rule demands a value of at least the threshold."""
         return self.direction == AT_LEAST
+
+    def most_of(self, model: ModelVerdict) -> float:
+        """Value of a model with open samples at their largest value.
+
+        Of a worst class both ends are known; of a difference between classes the interval alone is.
+        """
+        return model.value_most if self.statistic == WORST_CLASS else model.value
 
     @property
     def remarks(self) -> list[str]:

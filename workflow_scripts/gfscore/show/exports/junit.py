@@ -35,9 +35,7 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
         question = f"{rule.title} of {printable(rule.measure)} {limit}"
         for model in rule.models:
             highest = rule.range[1]
-            # Of a worst class both ends are known, of a difference between classes the interval alone is.
-            most = model.value_most if rule.statistic == "wcr" else model.value
-            value = numbers.span(model.value, most, highest)
+            value = numbers.span(model.value, rule.most_of(model), highest)
             outcome = f"{rule.title} {value}, bounds {numbers.interval(model.low, model.high, highest)}"
             if model.worst_class:
                 outcome += f" ({printable(model.worst_class)})"

@@ -14,6 +14,7 @@ from gfscore.audit.verdicts.gate_rules import DECLINE, FAIL, INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.judging import MOST_REPEATED
 from gfscore.audit.verdicts.verdict import (
     EVIDENCE_INTERVAL,
+    WORST_CLASS,
     Measures,
     RuleVerdict,
     Verdict,
@@ -36,8 +37,6 @@ MOST_NAMED = 3
 """Largest number of models that the verdict names."""
 
 MOST_FINDINGS = 3
-
-WORST_CLASS = "wcr"
 
 
 # ---- the screen ----

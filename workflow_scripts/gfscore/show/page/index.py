@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.audit.verdicts.verdict import WORST_CLASS, Verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import span
-from gfscore.show.page.first_screen import WORST_CLASS
 from gfscore.show.page.html import environment, text_of
 from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
 
@@ -51,9 +50,8 @@ def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) 
             if rule.statistic == WORST_CLASS and shown_model.worst_class is not None:
                 # By its name, since the number of the worst class alone says little.
                 statistic = f"worst class {printable(shown_model.worst_class)},"
-            # Of a worst class both ends are known, of a difference between classes the interval alone is.
-            most = shown_model.value_most if rule.statistic == WORST_CLASS else shown_model.value
-            best = f"{statistic} {span(shown_model.value, most, rule.range[1])} ({printable(shown_model.model)})"
+            value = span(shown_model.value, rule.most_of(shown_model), rule.range[1])
+            best = f"{statistic} {value} ({printable(shown_model.model)})"
         row = AuditRow(
             name=name,
             title=titles[name],

@@ -11,13 +11,13 @@ from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.metrics import METRICS
 from gfscore.audit.settings import TrainedModel
 from gfscore.audit.tables import AuditTables
-from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.audit.verdicts.verdict import WORST_CLASS, Verdict
 from gfscore.measures import NamedMeasure
 from gfscore.projection.mappers.pictures import Pictures, read_all_pictures
 from gfscore.show.charts.declaration import Subject
 from gfscore.show.page import ranking
 from gfscore.show.page.elements import ModelsAndClasses, packed, plain
-from gfscore.show.page.first_screen import WORST_CLASS, FirstScreen, first_screen
+from gfscore.show.page.first_screen import FirstScreen, first_screen
 from gfscore.show.page.html import compressed, environment, style_and_script, width_of
 from gfscore.show.page.provenance import provenance_of
 from gfscore.show.page.sections import Contents, sections_of

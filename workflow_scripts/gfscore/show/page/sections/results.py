@@ -31,8 +31,6 @@ MOST_MODELS = 200
 
 MOST_CLASS_ROWS = 100
 
-WORST = "wcr"
-
 
 # ---- models ----
 
@@ -195,9 +193,7 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     rows = []
     for rule in contents.verdict.rules:
         for judged in rule.models:
-            # Of a worst class both ends are known, of a difference between classes the interval alone is.
-            most = judged.value_most if rule.statistic == WORST else judged.value
-            row = {"dataset": "", "most": most, "highest": rule.range[1], "rule": rule.words}
+            row = {"dataset": "", "most": rule.most_of(judged), "highest": rule.range[1], "rule": rule.words}
             rows.append({**judged.model_dump(), **row})
     verdicts = None
     if rows:
