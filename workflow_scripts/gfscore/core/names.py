@@ -207,10 +207,14 @@ def enumeration(words: Iterable[str]) -> str:
 
 def with_ties(names: Sequence[str]) -> str:
     """The first of the names that share a place, and how many others do: "a", "a (tied with 2 others)"."""
-    first, *others = names
-    if not others:
-        return first
-    return f"{first} (tied with {len(others):,} other{'' if len(others) == 1 else 's'})"
+    return f"{names[0]}{words_of_ties(len(names) - 1)}"
+
+
+def words_of_ties(others: int) -> str:
+    """What follows the name of one of several that share a place: " (tied with 2 others)", or nothing."""
+    if others == 0:
+        return ""
+    return f" (tied with {others:,} other{'' if others == 1 else 's'})"
 
 
 def numbered(prefix: str, rows: int, *, digits: int = 6) -> list[str]:

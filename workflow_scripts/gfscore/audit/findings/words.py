@@ -11,7 +11,7 @@ from typing import Any
 
 from gfscore.audit.findings.templates import LONGEST, TEMPLATES, Template
 from gfscore.core import numbers
-from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened, upper_first
+from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened, upper_first, words_of_ties
 
 
 def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
@@ -33,9 +33,7 @@ def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any
         return capitalised(template(subject, quantities, confidence))
 
     text = _FORMATTER.format(template, **subject, **quantities)
-    tied = int(quantities.get("tied", 0))
-    if tied:
-        text += f" (tied with {tied:,} other{'' if tied == 1 else 's'})"
+    text += words_of_ties(int(quantities.get("tied", 0)))
     return capitalised(text) if text.startswith("class ") else text
 
 
