@@ -19,6 +19,7 @@ from gfscore.audit.sensitivity import lambda_swaps, places
 from gfscore.audit.settings import ComparisonSettings
 from gfscore.audit.values import SampleValues
 from gfscore.statistics.classes import class_values
+from gfscore.statistics.intervals import wrong_shares
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.paired import Comparison, compare
 from gfscore.statistics.tolerances import TIE_TOLERANCE
@@ -247,8 +248,7 @@ def comparison_of(
     measure = first.measure.description
     error_rate: ArrayLike = measure.error_rate
     if label_error_rates is not None:
-        # Samples with a wrong label, or a right one and a wrong value.
-        error_rate = 1 - (1 - np.asarray(label_error_rates)) * (1 - measure.error_rate)
+        error_rate = wrong_shares(label_error_rates, measure.error_rate)
     comparison = compare(
         np.stack([values.low for values in models]),
         first.labels,

@@ -14,10 +14,11 @@ from gfscore.statistics import betting
 from gfscore.statistics.classes import ClassSamples, class_samples
 from gfscore.statistics.intervals import (
     correct_for_label_errors,
+    correct_mean_for_label_errors,
     empirical_bernstein_half_width,
     hoeffding_half_width,
-    least_mean,
     require_alpha,
+    wrong_shares,
 )
 from gfscore.statistics.proportions import lower_mean_shares, lower_shares
 from gfscore.statistics.tolerances import RANGE_TOLERANCE
@@ -184,8 +185,7 @@ class ClassBounds:
     def aggregate_ends(self, low: float, high: float, *, n: NDArray[np.integer]) -> tuple[float, float]:
         """Bounds of the aggregate, from bounds of the mean over `n` (K,) samples rescaled to [0, 1]."""
         if self.label_error_rates is not None and n.sum() > 0:
-            low = float(least_mean(low, self.label_error_rates, n=n))
-            high = 1 - float(least_mean(1 - high, self.label_error_rates, n=n))
+            low, high = map(float, correct_mean_for_label_errors(low, high, self.label_error_rates, n=n))
         lowest, highest = self.value_range
         return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
 
@@ -244,16 +244,14 @@ def bounds_of(
     upper_samples = None
     if upper_values is not None:
         upper_samples = class_samples(upper_values, labels, classes, seed=seed)
-    # Share of samples with a wrong label, or a correct label and a wrong value.
-    wrong_shares = None
+    wrong = None
     if label_error_rates is not None or measure.error_rate != 0:
-        wrong_labels = np.zeros(classes) if label_error_rates is None else np.asarray(label_error_rates, np.float64)
-        wrong_shares = 1 - (1 - wrong_labels) * (1 - measure.error_rate)
+        wrong = wrong_shares(np.zeros(classes) if label_error_rates is None else label_error_rates, measure.error_rate)
     return ClassBounds(
         samples=class_samples(values, labels, classes, seed=seed),
         value_range=measure.value_range,
         method=method,
-        label_error_rates=wrong_shares,
+        label_error_rates=wrong,
         upper_samples=upper_samples,
     )
 

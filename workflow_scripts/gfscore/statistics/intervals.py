@@ -243,6 +243,40 @@ def least_mean(low: ArrayLike, error_rate: ArrayLike, *, n: NDArray[np.number]) 
     return np.clip(1 - (deficit / correct_share).sum(axis=-1), 0, 1)
 
 
+def correct_mean_for_label_errors(
+    low: ArrayLike, high: ArrayLike, error_rate: ArrayLike, *, n: NDArray[np.number]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds of the mean over all samples, of values in [0, 1], when a share of each class's labels may be wrong.
+
+    Parameters
+    ----------
+    low, high : array_like of one shape
+        Bounds of the mean over the samples as labelled.
+    error_rate, n
+        See `least_mean`.
+
+    Returns
+    -------
+    low, high : ndarray of that shape, float64
+        In [0, 1], with the same confidence.
+    """
+    high = np.asarray(high, dtype=np.float64)
+    return least_mean(low, error_rate, n=n), 1 - least_mean(1 - high, error_rate, n=n)
+
+
+def wrong_shares(label_error_rates: ArrayLike, error_rate: float) -> NDArray[np.float64]:
+    """Share of the samples of each class with a wrong label, or a right label and a wrong value: (K,) in [0, 1).
+
+    Parameters
+    ----------
+    label_error_rates : array_like of shape (K,)
+        Shares of wrong labels.
+    error_rate : float
+        Largest probability that a value is wrong.
+    """
+    return 1 - (1 - np.asarray(label_error_rates, dtype=np.float64)) * (1 - error_rate)
+
+
 def _require_rate(error_rate):
     eta = np.asarray(error_rate, dtype=np.float64)
     if not np.all((eta >= 0) & (eta < 1)):

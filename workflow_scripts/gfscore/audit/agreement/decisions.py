@@ -20,7 +20,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.measures.probabilistic import Probabilistic
 from gfscore.statistics.classes import class_means, worst_class_trade
 from gfscore.statistics.error_rates import threshold
-from gfscore.statistics.intervals import correct_for_label_errors, least_mean
+from gfscore.statistics.intervals import correct_for_label_errors, correct_mean_for_label_errors
 from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
@@ -169,8 +169,9 @@ def share_frame(
         low_of_classes, high_of_classes = correct_for_label_errors(
             low[:-1], high[:-1], label_error_rates, value_range=(0.0, 1.0)
         )
-        shares["low"] = np.append(low_of_classes, least_mean(low[-1], label_error_rates, n=n))
-        shares["high"] = np.append(high_of_classes, 1 - least_mean(1 - high[-1], label_error_rates, n=n))
+        low_of_all, high_of_all = correct_mean_for_label_errors(low[-1], high[-1], label_error_rates, n=n)
+        shares["low"] = np.append(low_of_classes, low_of_all)
+        shares["high"] = np.append(high_of_classes, high_of_all)
     return shares.assign(
         confidence=confidence, kappa=threshold(settings.kappa), alpha=settings.alpha, error_rate=error_rate
     )
@@ -240,8 +241,10 @@ def training_method_table(
             )
             if label_error_rates is not None:
                 n = np.bincount(common["probabilistic"]["label"], minlength=classes)
-                shares["robust_low"] = float(least_mean(shares["robust_low"], label_error_rates, n=n))
-                shares["robust_high"] = 1 - float(least_mean(1 - shares["robust_high"], label_error_rates, n=n))
+                shares["robust_low"], shares["robust_high"] = map(
+                    float,
+                    correct_mean_for_label_errors(shares["robust_low"], shares["robust_high"], label_error_rates, n=n),
+                )
             row |= {**shares, "confidence": confidence, "error_rate": error_rate}
 
         # What the worst class gains against the baseline, and what the mean loses.

@@ -19,7 +19,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.measures.certified import Certified
 from gfscore.measures.certified.radii import largest_certificate
 from gfscore.statistics import survival
-from gfscore.statistics.intervals import correct_for_label_errors, least_mean
+from gfscore.statistics.intervals import correct_for_label_errors, correct_mean_for_label_errors
 from gfscore.statistics.proportions import (
     allowed_refutations,
     certified_accuracy,
@@ -222,8 +222,7 @@ def curve_frame(
         if label_error_rates is not None:
             if indices == [ALL]:
                 n_of_classes = np.bincount(samples["label"], minlength=len(class_names))
-                low = least_mean(low, label_error_rates, n=n_of_classes)
-                high = 1 - least_mean(1 - high, label_error_rates, n=n_of_classes)
+                low, high = correct_mean_for_label_errors(low, high, label_error_rates, n=n_of_classes)
             else:
                 rates = np.asarray(label_error_rates, dtype=np.float64)[:, np.newaxis]
                 low, high = correct_for_label_errors(low, high, rates, value_range=(0.0, 1.0))
