@@ -30,7 +30,7 @@ from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 from gfscore.statistics.classes import choosing_samples
 from gfscore.statistics.margins import predictions, scores
 from gfscore.statistics.tolerances import RANGE_TOLERANCE
-from gfscore.tables.parquet_tables import read_identity, read_logits, read_table
+from gfscore.tables.parquet_tables import TableFile, read_identity, read_logits
 
 NAMED_SOURCES = (
     *("dataset", "threat", "model", "dataset_digest", "checkpoint_sha256", "architecture_sha256"),
@@ -347,9 +347,9 @@ class AuditValues:
             else:
                 path = self.sample_files[key]
                 named = self.subject.measures[measure]
-                samples = read_table(path, table_of(named.kind.name), expect={**model.columns(), "measure": measure})
-                _require_settings(path, named)
-                samples = self.listed.once(samples, source=path)
+                file = TableFile(path, table_of(named.kind.name), expect={**model.columns(), "measure": measure})
+                _require_settings(file.identity, named, path)
+                samples = self.listed.once(file.read(), source=path)
                 samples = samples[samples["sample_id"].isin(self.expected(model, measure).sample_id)]
             self.tables[key] = with_predictions(samples)
         return self.tables[key]
@@ -629,9 +629,9 @@ def one_row_per_sample(samples: pd.DataFrame) -> pd.DataFrame:
     return means[rows == rows.max()].reset_index()
 
 
-def _require_settings(path: Path | str, measure: NamedMeasure) -> None:
+def _require_settings(identity: Mapping[str, Any], measure: NamedMeasure, path: Path | str) -> None:
     # Where Snakemake's records of earlier runs are lost, nothing else notices that a measure had other settings then.
-    stored = json.loads(read_identity(path).get("settings", "{}"))
+    stored = json.loads(identity.get("settings", "{}"))
     # As JSON, which has no tuples. Settings that one version does not have are not compared.
     asked = json.loads(json.dumps(measure.settings.explicit()))
     for key in stored.keys() & asked.keys():
