@@ -40,6 +40,8 @@ def test_gpus_are_read_with_their_memory(nvidia_smi):
     [
         (None, ["first", "second"]), ("", []), ("-1", []), ("1", ["second"]), ("1,0", ["second", "first"]),
         ("0,7,1", ["first"]), ("GPU-bbbb", ["second"]), ("MIG-1234", ["MIG-1234"]),
+        # As torch counts them: twice the same is none, and a process sees one slice.
+        ("0,0", []), ("GPU-aaaa,0", []), ("MIG-1234,MIG-5678", ["MIG-1234"]), ("1,MIG-1234", ["second"]),
     ],
 )  # fmt: skip
 def test_cuda_visible_devices_hides_the_others(visible, names):
@@ -50,6 +52,18 @@ def test_cuda_visible_devices_hides_the_others(visible, names):
 def test_a_gpu_of_unknown_memory_has_none(nvidia_smi):
     nvidia_smi("0, GPU-aaaa1111, 580.95.05, [N/A], NVIDIA GB10")
     assert installed_gpus().usable == (Gpu("NVIDIA GB10", None, "580.95.05"),)
+
+
+def test_a_slice_of_a_gpu_is_used_with_the_driver_of_the_machine(nvidia_smi, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1234")
+    nvidia_smi(FIRST)
+    assert installed_gpus().usable == (Gpu("MIG-1234", None, "580.95.05"),)
+    nvidia_smi(FIRST.replace("580.95.05", "470.82.01"))
+    assert installed_gpus().driver_too_old
+
+
+def test_a_driver_without_a_number_is_left_to_torch():
+    assert usable_gpus([Gpu("card", None, "[N/A]")], CUDA_13).usable
 
 
 def test_a_program_that_fails_is_said_and_no_gpu_is_used(nvidia_smi):

@@ -128,22 +128,24 @@ def visible_gpus(reply: str, visible: str | None) -> list[Gpu]:
     if visible is None:
         return list(gpus.values())
 
-    selected = []
+    # As CUDA reads it: what stands behind a name that it does not know is ignored, and a GPU named twice hides all.
+    selected: dict[str, Gpu] = {}
     for word in visible.split(","):
         index = word.strip()
         if index.startswith("MIG-"):
-            # A slice of a GPU, whose memory is not that of the GPU.
-            selected.append(Gpu(index, None))
-            continue
+            # A slice of a GPU, whose memory is not that of the GPU. A process sees one slice only.
+            driver = next((gpu.driver for gpu in gpus.values()), "")
+            return list(selected.values()) or [Gpu(index, None, driver)]
         if index.startswith("GPU-"):
             # The beginning of a uuid names its GPU.
             indices = [number for uuid, number in uuids.items() if uuid.startswith(index)]
             index = indices[0] if indices else ""
-        # CUDA ignores what stands behind a name that it does not know.
+        if index in selected:
+            return []
         if index not in gpus:
             break
-        selected.append(gpus[index])
-    return selected
+        selected[index] = gpus[index]
+    return list(selected.values())
 
 
 def torch_build() -> TorchBuild | None:
@@ -169,7 +171,8 @@ def usable_gpus(gpus: Sequence[Gpu], build: TorchBuild | None) -> InstalledGpus:
     major = int(build.cuda.partition(".")[0])
     oldest = OLDEST_DRIVERS.get(major)
     driver = tuple(map(int, re.findall(r"\d+", gpus[0].driver)[:2]))
-    if oldest and driver < oldest:
+    # Where the driver has no number, torch finds out.
+    if oldest and driver and driver < oldest:
         needed = ".".join(map(str, oldest))
         return InstalledGpus(
             reason=f"{name}: driver {gpus[0].driver} is too old for torch {build.version}, which needs {needed} or "
