@@ -173,6 +173,22 @@ def test_a_measure_on_a_device_gives_what_it_gives_on_the_cpu(name, network, pix
             np.testing.assert_array_equal(there[column], values, err_msg=column)
 
 
+@pytest.mark.parametrize("name", ["fab in a ball", "square", "carlini-wagner", "fab"])
+def test_a_measure_on_the_cpu_leaves_the_gpu_of_the_machine_alone(name, network, pixels, labels, monkeypatch):
+    # Whatever begins to use it fails here, as this torch has no CUDA.
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    kind, settings = MEASURES[name]
+    settings = KINDS[kind].parse(settings)
+    KINDS[kind].load()(from_network(network), pixels, labels, settings=settings, seeds=seeds_of(pixels))
+    assert not torch.cuda.is_initialized()
+
+
+def test_a_training_on_the_cpu_leaves_the_gpu_of_the_machine_alone(pixels, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    train_classifier(pixels, np.arange(IMAGES) % CLASSES, small_training("ERM", epochs=1), classes=CLASSES)
+    assert not torch.cuda.is_initialized()
+
+
 def test_logits_from_a_device_are_those_from_the_cpu(network, pixels):
     images = image_set(pixels)
     logits = extract_logits(network, images, device="cpu", batch_size=3)[2]

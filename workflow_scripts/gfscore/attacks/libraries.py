@@ -32,6 +32,7 @@ from gfscore.attacks.gradient_ascent import Ball, logit_of, misclassified, other
 from gfscore.attacks.minimal_norm import TINY, length, refine
 from gfscore.attacks.search import missing_gradient_error
 from gfscore.core.errors import InputError
+from gfscore.networks.devices import device_of_weights
 from gfscore.statistics.draws import Draws
 
 LIBRARY_NORMS = {"linf": "Linf", "l2": "L2"}
@@ -107,8 +108,10 @@ def as_library_expects(network: Module, *, seed: int) -> Iterator[CountedNetwork
     for parameter in trainable:
         parameter.requires_grad_(False)
     try:
-        # Of one GPU only: by default the states of all of them are copied.
-        devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+        # Of the network's GPU only: by default the states of all are copied, and a job on the processor must not begin
+        # to use one.
+        device = device_of_weights(network)
+        devices = [device] if device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
             yield CountedNetwork(network).eval()

@@ -165,7 +165,8 @@ def seeded(*seed: int) -> Iterator[None]:
     """
     state = random.getstate()
     number = int(np.random.SeedSequence(seed).generate_state(1)[0])
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    # A process on the processor must not begin to use a GPU.
+    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     try:
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(number)
