@@ -186,6 +186,9 @@ def test_errors_of_other_allocators_are_recognised_and_others_are_not():
     full = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
     assert out_of_memory(RuntimeError(full))
     assert out_of_memory(RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"))
+    # As cuDNN 9 names it, and as torch does where each algorithm of a convolution wants more than there is.
+    assert out_of_memory(RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"))
+    assert out_of_memory(RuntimeError("GET was unable to find an engine to execute this computation"))
     assert out_of_memory(Exception("std::bad_alloc"))
     assert out_of_memory(torch.AcceleratorError("CUDA error: out of memory"))
     assert out_of_memory(RuntimeError("Triton Error [CUDA]: out of memory"))

@@ -83,7 +83,19 @@ def test_a_gpu_too_small_for_one_image_is_named_with_the_remedy(images, batch_si
         extract_logits(Recorder(limit=0), images, batch_size=batch_size, device="cpu", where="net.onnx")
 
 
-def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold_it(images, monkeypatch):
+def test_what_ran_out_in_a_job_on_a_gpu_is_not_taken_for_the_memory_of_the_gpu(images, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    for error in (
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+        RuntimeError("GET was unable to find an engine to execute this computation"),
+    ):
+        with pytest.raises(type(error)):
+            extract_logits(Recorder(limit=0, error=lambda _, error=error: error), images, batch_size=8, device="cpu")
+
+
+@pytest.mark.parametrize("batch_size", [2, None])
+def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold_it(batch_size, images, monkeypatch):
     network = Recorder(limit=0)
 
     def lift(subject):
@@ -91,7 +103,7 @@ def test_one_image_may_take_what_is_left_of_the_gpu_where_its_part_does_not_hold
         return True
 
     monkeypatch.setattr(batches.GPU_SHARE, "lift_limit", lift)
-    _, _, logits = extract_logits(network, images, batch_size=2, device="cpu")
+    _, _, logits = extract_logits(network, images, batch_size=batch_size, device="cpu")
     np.testing.assert_array_equal(logits, first_pixels(images))
 
 

@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 import gfscore
 from gfscore import InputError
@@ -42,6 +43,10 @@ def test_what_a_step_prints_goes_to_its_log_only(tmp_path, capsys):
         *(
             (error, "LOG: out of memory .* batch_size")
             for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+        ),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.00 GiB free."),
+            r"LOG: the memory of the GPU ran out \(CUDA out of memory\. Tried to allocate 2\.00 GiB\); .* device: cpu",
         ),
     ],
     ids=str,

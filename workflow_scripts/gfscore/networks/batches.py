@@ -163,7 +163,7 @@ def _largest_layer(classifier: Classifier, image_shape: tuple[int, ...]) -> int:
         if is_leaf and not isinstance(layer, torch.jit.ScriptModule):
             hooks.append(layer.register_forward_hook(record))
     try:
-        classifier.logits(np.full((1, *image_shape), 0.5, dtype=np.float32))
+        in_batches(classifier.logits, np.full((1, *image_shape), 0.5, dtype=np.float32), 1)
     finally:
         for hook in hooks:
             hook.remove()

@@ -29,11 +29,13 @@ OUT_OF_MEMORY = (
     "not enough memory",
     "Failed to allocate memory",
     "bad_alloc",
-    "_ALLOC_FAILED",
-    "out of memory",
+    "unable to find an engine to execute this computation",
 )
-"""Words in errors without a type of their own: of the CPU allocators of torch and onnxruntime, and of the libraries and
-the driver of a GPU."""
+"""Words in errors without a type of their own: of the CPU allocators of torch and onnxruntime, and of a convolution on
+a GPU without an algorithm, mostly since none found the memory that it works in."""
+
+OUT_OF_GPU_MEMORY = ("_ALLOC_FAILED", "_ALLOCATION_FAILED", "out of memory")
+"""Such words of the libraries and the driver of a GPU, which say that its memory ran out."""
 
 WEIGHTS = "the weights"
 """Of a network, where messages say that they do not fit into the memory of a GPU."""
@@ -120,10 +122,15 @@ def move_to(classifier: Classifier, device: str, *, where: object) -> None:
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether an exception means that the CPU or a GPU ran out of memory."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+    if isinstance(error, MemoryError) or _out_of_gpu_memory(error):
         return True
     text = str(error)
     return any(words in text for words in OUT_OF_MEMORY)
+
+
+def _out_of_gpu_memory(error: BaseException) -> bool:
+    text = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or any(words in text for words in OUT_OF_GPU_MEMORY)
 
 
 def too_small_gpu(where: object, subject: str) -> InputError:
@@ -137,7 +144,7 @@ def too_small_gpu(where: object, subject: str) -> InputError:
 def refuse_small_gpu(error: BaseException, *, where: object) -> None:
     """Raise InputError, naming the classifier as `where`, if it is the GPU's memory that ran out for a single image."""
     # Where CUDA was not used, it was the machine's memory.
-    if out_of_memory(error) and torch.cuda.is_initialized():
+    if _out_of_gpu_memory(error) and torch.cuda.is_initialized():
         raise too_small_gpu(where, ONE_IMAGE) from error
 
 

@@ -130,6 +130,13 @@ def _described(error: BaseException, path: Path) -> str:
             f"error: {path}: out of memory ({str(error) or 'no amount stated'}); run with fewer --cores, give the "
             "measure a smaller batch_size, or the job more mem_mb in the profile, and run the same command again"
         )
+    # Named, as a step without torch does not import it.
+    if type(error).__name__ == "OutOfMemoryError":
+        amount = str(error).partition(". GPU")[0]
+        return (
+            f"error: {path}: the memory of the GPU ran out ({amount}); end what else computes on it, set a smaller "
+            "batch_size or device: cpu in the configuration, and run the same command again"
+        )
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return (
             f"error: {error.filename or path}: {os.strerror(error.errno)}; free space or make the folder writable, "
