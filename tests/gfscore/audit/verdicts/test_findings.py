@@ -1,9 +1,13 @@
 """Findings of an audit: what refutes the verdict stands first, and no two statements contradict each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.audit.calibration.evidence import ROBUST, alone
+from gfscore.audit.calibration_results import Calibration, Correlations
 from gfscore.audit.findings.finding import (
     DIFFERS,
     OPEN,
@@ -284,6 +288,20 @@ def test_that_calibration_fails_is_said_of_the_temperatures_that_were_chosen():
     numbers = {"after": 0.5, "before": 0.6, "alone": 0.7}
     sentence = Finding("calibration_fails", {"measure": SCORE, "objective": "likelihood"}, numbers).sentence
     assert sentence.startswith("No calibration makes")
+
+
+@pytest.mark.parametrize(("models", "said"), [(4, False), (5, True)])
+def test_calibration_fails_only_where_models_are_enough_to_show_a_ranking(models, said):
+    tables, verdict = disagreeing(models=models)
+    calibration = Calibration(
+        measure=SCORE,
+        agreement={ROBUST: Correlations(before=0.6, after=0.5)},
+        baseline={alone(ROBUST): 0.7},
+        models_digest="0" * 64,
+    )
+    calibrated = replace(tables, calibration_results={"likelihood": calibration})
+    kinds = {item.kind for item in findings_of(calibrated, verdict, MEASURES)}
+    assert ("calibration_fails" in kinds) is said
 
 
 def test_a_rate_of_refuted_scores_is_of_the_correct_samples():

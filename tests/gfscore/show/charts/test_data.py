@@ -344,9 +344,10 @@ def test_differences_of_models_are_turned_so_that_the_better_one_comes_first():
     assert finding.kind == "models_differ" and finding.numbers == {"times": 1, "pairs": 2, "difference": 0.3}
 
 
-def agreement_of(*pairs):
+def agreement_of(*pairs, models=7):
     """Table measure_agreement of pairs of measures and their correlations over models."""
-    rows = [MODEL | {"over": "models", "first": a, "second": b, "n": 7, "rho": rho, "p": 0.4} for a, b, rho in pairs]
+    row = MODEL | {"over": "models", "n": models, "p": 0.4}
+    rows = [row | {"first": first, "second": second, "rho": rho} for first, second, rho in pairs]
     return {"measure_agreement": pd.DataFrame(rows).assign(model=None), "class_scores": scores_of([[0.5]])}
 
 
@@ -357,6 +358,20 @@ def test_measures_that_agree_least_are_not_called_opposed_nor_alike():
     assert "opposite" not in finding.sentence and finding.sentence.endswith("(tied with 1 other)")
     _, finding = of("measure_agreement", agreement_of(("a", "b", 0.05)), None)
     assert finding.sentence == "Spearman +0.0500 over 7 models between a and b"
+
+
+@pytest.mark.parametrize(("models", "kind"), [(4, "measures_few"), (5, "measures_least_alike")])
+def test_nothing_is_said_of_rankings_of_so_few_models_that_none_is_significant(models, kind):
+    pairs = (("a", "b", 0.9), ("a", "c", -1.0))
+    _, finding = of("measure_agreement", agreement_of(*pairs, models=models), None)
+    assert finding.kind == kind and finding.numbers["models"] == models
+
+
+@pytest.mark.parametrize(("models", "kind"), [(2, "calibration_few"), (4, "calibration_few"), (5, "calibration_helps")])
+def test_calibration_helps_only_where_models_are_enough_to_show_it(models, kind):
+    curve = {"objective": "cross_model_accuracy", "after": 1.0, "before": -1.0, "alone": -1.0, "edge": False}
+    finding = CHARTS["calibration_curves"].finding(pd.DataFrame([curve | {"models": models}]))
+    assert finding.kind == kind
 
 
 def test_pairs_of_models_that_differ_as_much_are_counted():

@@ -161,6 +161,7 @@ SENTENCES: dict[str, str | Template] = {
     "mean_radius": "{model}: mean radius {mean}",
     "mean_radii": "The mean radius is smallest for {worst} ({low}), largest for {best} ({high})",
     "smallest_radius": "{cls:class} has the smallest mean radius in {times} of {models:models}",
+    "calibration_few": "{models:models}: too few to show whether calibration improves their ranking",
     "calibration_useless": "No calibrated score ranks the models like robust accuracy: Spearman {after:signed} at "
     "best, {before:signed} at T = 1, {alone:signed} for clean accuracy alone",
     "accuracy_as_good": "Clean accuracy alone agrees with robust accuracy at least as well ({alone:signed}) as every "

@@ -30,7 +30,7 @@ from gfscore.audit.verdicts.verdict import (
 )
 from gfscore.core.identity import ALL, UNCALIBRATED
 from gfscore.core.labels import readable_classes
-from gfscore.core.names import model_labels
+from gfscore.core.names import model_count, model_labels
 from gfscore.measures import names_of_kind
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import ClassSamples, worst_class_set
@@ -451,6 +451,8 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
 
 def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
     # Agreement of the best calibrated score with robust accuracy, against that of clean accuracy alone and of T = 1.
+    if model_count(tables.model_summary) < FEW_MODELS:
+        return
     results = tables.calibration_results
     calibrated = {}
     for name, result in results.items():

@@ -98,6 +98,8 @@ def thinned(curve: pd.DataFrame) -> pd.DataFrame:
 
 def best_objective(frame: pd.DataFrame) -> Finding:
     """Whether any calibrated score ranks models like robust accuracy better than clean accuracy alone does."""
+    from gfscore.audit.agreement.rank_correlations import FEW_MODELS
+
     objectives = frame.drop_duplicates("objective")
     compared = objectives[objectives["after"].notna() & objectives["alone"].notna()]
     if compared.empty:
@@ -105,6 +107,9 @@ def best_objective(frame: pd.DataFrame) -> Finding:
         kind = "optimum_at_edge" if edges else "optimum_inside"
         return Finding(kind, numbers={"times": edges, "objectives": len(objectives)})
 
+    models = int(frame["models"].iloc[0])
+    if models < FEW_MODELS:
+        return Finding("calibration_few", numbers={"models": models})
     best = compared.loc[compared["after"].idxmax()]
     if best["after"] <= 0:
         kind = "calibration_useless"

@@ -41,11 +41,16 @@ def correlations(subject: Subject) -> pd.DataFrame | None:
 
 def opposed(frame: pd.DataFrame) -> Finding:
     """The two measures whose rankings of the models agree least."""
+    from gfscore.audit.agreement.rank_correlations import FEW_MODELS
+
     place = {name: index for index, name in enumerate(drawing.categories(frame, "first"))}
     # Each pair has two cells.
     pairs = frame[frame["rho"].notna() & (frame["first"].map(place) < frame["second"].map(place))]
     if pairs.empty:
         return Finding("measures_unranked")
+    models = int(pairs["models"].max())
+    if models < FEW_MODELS:
+        return Finding("measures_few", numbers={"models": models})
     least = pairs.loc[pairs["rho"].idxmin()]
     names = {"first": str(least["first"]), "second": str(least["second"])}
     numbers = {"rho": float(least["rho"]), "models": int(least["models"])}
@@ -83,6 +88,7 @@ CHART = Chart(
         "measures_least_alike": "Of all pairs of measures {first} and {second} rank the models least alike: Spearman "
         "{rho:signed} over {models:models}",
         "measures_of_one_pair": "Spearman {rho:signed} over {models:models} between {first} and {second}",
+        "measures_few": "{models:models}: too few to show whether measures rank models alike",
         "measures_unranked": "No two measures rank enough models to be compared",
     },
     shows="Rank correlation of every two measures over the models; 1: the same order, \u22121: the opposite one",
