@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, WithJsonSchema, model_validator
 
@@ -80,7 +80,9 @@ LARGEST_SIDE = 8192
 """Pixels of the largest side that images are resized to."""
 
 Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE, description="Side of the result in pixels.")]
-Interpolation = Annotated[Literal["bilinear", "bicubic"], Field(description="Filter of the resizing, antialiased.")]
+Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+Interpolation = Annotated[Filter, Field(description="Filter of the resizing, antialiased but for nearest.")]
+INTERPOLATIONS: tuple[str, ...] = get_args(Filter)
 
 
 class Decoding(Sparse):

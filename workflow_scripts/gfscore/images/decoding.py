@@ -1,8 +1,8 @@
 """Decoding of images to RGB, resizing and cropping.
 
 The result equals that of torchvision's transforms of PIL images, on which published accuracies are based. Resizing is
-antialiased. Transparency is dropped, as in those evaluations. The EXIF orientation is applied only where the settings
-say so.
+antialiased, except to the nearest pixel. Transparency is dropped, as in those evaluations. The EXIF orientation is
+applied only where the settings say so.
 """
 
 import io
@@ -96,6 +96,8 @@ def describe(preprocessing: Preprocessing) -> str:
     if not isinstance(preprocessing, AsStored):
         size = f"{preprocessing.size}x{preprocessing.size}"
         resampling = f"({preprocessing.interpolation}, antialiased)"
+        if preprocessing.interpolation == "nearest":
+            resampling = "(nearest)"
         if isinstance(preprocessing, Squash):
             steps.append(f"squashed to {size} {resampling}")
         else:

@@ -7,7 +7,7 @@ from PIL import Image
 from gfscore.images.dataset_source import CenterCrop, Squash
 from gfscore.images.encoded import from_files
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.workflow.new_audit.new_model import input_of_timm, input_of_transformers
+from gfscore.workflow.new_audit.new_model import Resize, input_of_timm, input_of_transformers
 
 PROCESSORS = {
     "ViT": {},
@@ -19,7 +19,22 @@ PROCESSORS = {
     "Levit": {},
     "PoolFormer": {},
     "CLIP": {},
+    "Perceiver": {},
+    "ViT nearest": {"resample": 0},
+    "ViT lanczos": {"resample": 1},
+    "MobileViT without flip": {"size": {"shortest_edge": 288}, "do_flip_channel_order": False},
+    "PoolFormer uncropped": {"crop_pct": None},
 }
+
+OTHERS = {
+    "MobileViT": "padded with black, as the crop is larger than the image",
+    "PPLCNet": "channels flipped",
+    "Bit": "a crop that is no square",
+    "Levit": "a crop that is smaller than the size says",
+}
+"""Processors of transformers that no settings of a dataset stand for, and why."""
+
+ARGUMENTS = {"Bit": {"crop_size": {"height": 200, "width": 224}}, "Levit": {"size": {"height": 256, "width": 256}}}
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +46,13 @@ def picture(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def transformers():
+    """The library."""
+    import_torchvision()
+    return pytest.importorskip("transformers")
+
+
 def pixels_as_stated(folder, stated):
     """Pixels (C, H, W) of the picture by the preprocessing of the data and of the model that an audit would have."""
     settings = {"center_crop": CenterCrop, "squash": Squash}[stated.resize.method].model_validate(stated.resize.entry())
@@ -40,22 +62,48 @@ def pixels_as_stated(folder, stated):
 
 
 @pytest.mark.parametrize("name", PROCESSORS)
-def test_a_processor_of_transformers_is_read_as_it_works(name, picture, tmp_path):
-    import_torchvision()
-    transformers = pytest.importorskip("transformers")
+def test_a_processor_of_transformers_is_read_as_it_works(name, picture, tmp_path, transformers):
     processor = getattr(transformers, f"{name.split()[0]}ImageProcessor")(**PROCESSORS[name])
     processor.save_pretrained(tmp_path)
     expected = processor(Image.open(picture / "0.png"), return_tensors="np")["pixel_values"][0]
     pixels = pixels_as_stated(picture, input_of_transformers(tmp_path / "preprocessor_config.json"))
     assert pixels.shape == expected.shape
-    # Its crop may begin one pixel beside ours.
+    # Its crop may begin one pixel beside ours: it rounds the border down, torchvision to even.
     assert np.abs(pixels - expected).mean() < 0.03 * expected.std()
 
 
-def test_squashing_before_a_crop_is_said(tmp_path):
-    import_torchvision()
-    transformers = pytest.importorskip("transformers")
-    transformers.DeiTImageProcessor().save_pretrained(tmp_path)
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_processor_that_no_settings_stand_for_is_not_followed(name, tmp_path, transformers):
+    getattr(transformers, f"{name}ImageProcessor")(**ARGUMENTS.get(name, {})).save_pretrained(tmp_path)
+    stated = input_of_transformers(tmp_path / "preprocessor_config.json")
+    assert stated.shape is None and stated.pixels is None and stated.resize is None
+    assert f"is not followed, as no settings do what {name}ImageProcessor does" in stated.note
+
+
+def test_what_a_processor_does_not_say_is_what_its_library_does(tmp_path, transformers):
+    (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "CLIPImageProcessor"}')
+    stated = input_of_transformers(tmp_path / "preprocessor_config.json")
+    assert stated.resize == Resize("center_crop", 224, 224, "bicubic")
+    assert stated.pixels.preprocessing.mean == pytest.approx(transformers.CLIPImageProcessor().image_mean)
+
+
+def test_code_of_a_processor_is_not_run(tmp_path, transformers):
+    (tmp_path / "preprocessor_config.json").write_text(
+        '{"image_processor_type": "Mine", "auto_map": {"AutoImageProcessor": "mine.Mine"}}'
+    )
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')\nclass Mine: pass\n")
+    assert (
+        "not followed, as transformers fails on it" in input_of_transformers(tmp_path / "preprocessor_config.json").note
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("DeiT", {}), ("ViT", {"size": {"shortest_edge": 224}}), ("CLIP", {"size": {"height": 256, "width": 256}})],
+)
+def test_another_crop_of_images_that_are_not_square_is_said(name, arguments, tmp_path, transformers):
+    getattr(transformers, f"{name}ImageProcessor")(**arguments).save_pretrained(tmp_path)
     assert "not square" in input_of_transformers(tmp_path / "preprocessor_config.json").note
 
 

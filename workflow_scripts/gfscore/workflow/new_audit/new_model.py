@@ -7,16 +7,23 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
+from pydantic import TypeAdapter
 
 from gfscore.core.errors import InputError
 from gfscore.core.settings import WHITE
+from gfscore.images.dataset_source import INTERPOLATIONS
+from gfscore.images.dataset_source import Preprocessing as Preparation
+from gfscore.images.decoding import prepare
 from gfscore.networks.model_source import Settings
 from gfscore.networks.onnx_graphs import constant_of, input_type
+from gfscore.networks.outputs import first_line
 from gfscore.workflow.new_audit.preprocessing import Numbers, Preprocessing
 
 if TYPE_CHECKING:
@@ -28,17 +35,18 @@ VALUE_KEEPING = {"Cast", "Transpose", "Identity"}
 TIMM_SHARE = 0.875
 """Share of the resized image that timm crops, where its pretrained_cfg does not state it."""
 
-SHARES = {"ConvNext": 0.875, "Levit": 0.875, "PoolFormer": 0.9}
+SHARES = {"ConvNext": 224 / 256, "Levit": 224 / 256}
 """The same of transformers' processors that resize beyond the size that they state, by name."""
 
 LEAST_SQUASHED = 384
 """Size from which ConvNeXt's processor squashes images in place of cropping them."""
 
-SQUASHING = {"Beit", "DeiT"}
-"""Processors that squash images to a square before they crop it."""
-
-PROCESSOR_ENDING = "(ImageProcessor|FeatureExtractor)(Fast|Pil)?$"
+PROCESSOR_ENDING = "ImageProcessor(Pil)?$"
 """End of the name of a processor of transformers."""
+
+DEVIATION = 0.05
+"""Mean difference from the pixels of a library, in standard deviations, above which they are others; a crop that begins
+one pixel beside, since transformers rounds its border down and torchvision to even, makes less."""
 
 OTHER_CROP = "; images that are not square are cropped otherwise than by its library, which squashes or pads them first"
 """Note on what no preprocessing of a dataset stands for."""
@@ -63,7 +71,8 @@ class Resize:
         Side of the square in pixels.
     resize : int, optional
         Shorter side before the crop.
-    interpolation : {"bilinear", "bicubic"}, optional
+    interpolation : str, optional
+        One of INTERPOLATIONS.
     """
 
     method: str
@@ -201,50 +210,107 @@ def input_of_timm(pretrained: Mapping[str, Any], source: str) -> StatedInput:
 
 
 def input_of_transformers(path: Path) -> StatedInput:
-    """Input that a preprocessor_config.json of transformers states, if the file is there."""
+    """Input that a preprocessor_config.json of transformers states, if the file and the library are there.
+
+    It is followed where it leads to the pixels that the library's own processor makes of a square picture.
+    """
     if not path.is_file():
         return StatedInput()
-    config = read_json_file(path)
-    pixels = _pixels_of_processor(config, path.name)
-    size = _square_side(config.get("size"))
-    crop = _square_side(config.get("crop_size")) if config.get("do_center_crop") else None
-    interpolation = "bicubic" if config.get("resample") == 3 else "bilinear"
+    read_json_file(path)
+    # Imported late, since an audit of logits needs none of these.
+    from gfscore.networks.compatibility import import_torchvision
 
-    name = config.get("image_processor_type") or config.get("feature_extractor_type")
-    processor = re.sub(PROCESSOR_ENDING, "", str(name))
+    try:
+        import_torchvision()
+        import transformers
+    except ImportError:
+        return StatedInput()
+
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        processor = transformers.AutoImageProcessor.from_pretrained(
+            path.parent, local_files_only=True, trust_remote_code=False
+        )
+        stated = _stated_by_processor(processor.to_dict(), path.name)
+        deviations = []
+        for width in (320, 480):
+            picture = _picture(width, 320)
+            expected = processor(picture, return_tensors="np")["pixel_values"][0]
+            deviations.append(_deviation(stated, picture, expected))
+    # Configurations of others may fail in any way.
+    except Exception as error:
+        return StatedInput(note=f"; its {path.name} is not followed, as transformers fails on it ({first_line(error)})")
+    of_square, of_oblong = deviations
+    if of_square > DEVIATION:
+        name = type(processor).__name__
+        return StatedInput(note=f"; its {path.name} is not followed, as no settings do what {name} does with images")
+    return replace(stated, note=OTHER_CROP if of_oblong > DEVIATION else "")
+
+
+def _stated_by_processor(config: Mapping[str, Any], source: str) -> StatedInput:
+    pixels = _pixels_of_processor(config, source)
+    size = _square_side(config.get("size")) if config.get("do_resize", True) else None
+    crop = _square_side(config.get("crop_size")) if config.get("do_center_crop") else None
+    interpolation = Image.Resampling(config.get("resample", Image.Resampling.BILINEAR)).name.lower()
+
+    processor = re.sub(PROCESSOR_ENDING, "", str(config.get("image_processor_type")))
+    if processor == "Perceiver" and crop:
+        # It crops first, the share size / crop_size of the shorter side.
+        size, crop = crop, size
     share = config.get("crop_pct") or SHARES.get(processor)
     resize = size
     if size and isinstance(share, int | float) and (crop or size < LEAST_SQUASHED):
         resize = int(size / share)
         crop = crop or size
     if crop:
-        squashes = processor in SQUASHING or (isinstance(config.get("size"), Mapping) and "height" in config["size"])
-        note = OTHER_CROP if squashes and resize != crop else ""
-        return StatedInput((3, crop, crop), pixels, _center_crop(crop, resize or crop, interpolation), note)
+        return StatedInput((3, crop, crop), pixels, _center_crop(crop, resize or crop, interpolation))
     if size:
         return StatedInput((3, size, size), pixels, Resize("squash", size, interpolation=interpolation))
     return StatedInput(pixels=pixels)
 
 
 def _pixels_of_processor(config: Mapping[str, Any], source: str) -> StatedPixels | None:
-    flips = bool(config.get("do_flip_channel_order"))
     mean: object = [0.0] * 3
     std: object = [1.0] * 3
-    # Processors that flip the channels (MobileViT) do not normalise, and store mean and deviation all the same.
-    if config.get("do_normalize", not flips):
+    # Processors that may flip the channels (MobileViT) do not normalise, and store mean and deviation all the same.
+    if config.get("do_normalize", "do_flip_channel_order" not in config):
         mean = config.get("image_mean", mean)
         std = config.get("image_std", std)
         if config.get("include_top"):
             # EfficientNet's divides by the deviation once more.
             std = [number**2 for number in _numbers(std)]
     factor = config.get("rescale_factor", 1 / WHITE) if config.get("do_rescale", True) else 1.0
-    white = round(WHITE * factor) if isinstance(factor, int | float) else 0
-    if white not in (1, WHITE) or config.get("rescale_offset"):
+    white = WHITE * factor if isinstance(factor, int | float) else 0
+    if min(abs(white - 1), abs(white / WHITE - 1)) > 1e-3 or config.get("rescale_offset"):
         return None
-    pixels = pixels_of(mean, std, source, value_range=white)
-    if pixels is None or not flips:
+    pixels = pixels_of(mean, std, source, value_range=round(white))
+    if pixels is None or not config.get("do_flip_channel_order"):
         return pixels
     return replace(pixels, preprocessing=replace(pixels.preprocessing, channel_order="bgr"))
+
+
+def _picture(width: int, height: int) -> Image.Image:
+    # Smooth, and another in each channel.
+    rows, columns = np.mgrid[:height, :width]
+    waves = np.stack([np.sin(columns / 40), np.cos(rows / 50), np.sin((rows + columns) / 60)], axis=-1)
+    return Image.fromarray(np.rint(127.5 * (1 + waves)).astype(np.uint8))
+
+
+def _deviation(stated: StatedInput, picture: Image.Image, expected: NDArray[np.floating]) -> float:
+    # Mean difference between the pixels of a picture as stated and those expected, infinite for another shape. What is
+    # not stated makes none: pixels are tried on the data, and images without a size are taken as they are stored.
+    if stated.pixels is None:
+        return 0.0
+    method = stated.resize.entry() if stated.resize else {"method": "none"}
+    settings = TypeAdapter[Preparation](Preparation).validate_python(method)
+    encoded = BytesIO()
+    picture.save(encoded, format="BMP")
+    stored = prepare(encoded.getvalue(), settings, name="picture")
+    images = stored.transpose(2, 0, 1)[np.newaxis].astype(np.float32) / np.float32(WHITE)
+    (pixels,) = stated.pixels.preprocessing.apply(images, where="picture")
+    if pixels.shape != expected.shape:
+        return math.inf
+    return float(np.abs(pixels - expected).mean() / expected.std())
 
 
 def _center_crop(size: int, resize: int, interpolation: object) -> Resize:
@@ -252,7 +318,7 @@ def _center_crop(size: int, resize: int, interpolation: object) -> Resize:
 
 
 def _method(interpolation: object) -> str:
-    return "bicubic" if interpolation == "bicubic" else "bilinear"
+    return str(interpolation) if interpolation in INTERPOLATIONS else "bilinear"
 
 
 def _square_side(size: object) -> int | None:
