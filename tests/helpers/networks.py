@@ -297,6 +297,7 @@ def pretended():
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "get_device_capability": lambda *_: (9, 0),
+        "get_arch_list": lambda: ["sm_90"],
         "mem_get_info": lambda *_: (40 << 30, 80 << 30),
         "get_rng_state": lambda *_: None,
         "set_rng_state": lambda *_: None,

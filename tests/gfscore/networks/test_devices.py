@@ -216,6 +216,24 @@ def test_a_gpu_that_was_planned_for_and_is_not_there_is_said(monkeypatch, capsys
     assert "planned" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("capability", "used"), [((6, 1), False), ((7, 5), True), ((9, 0), True), ((12, 0), True)])
+def test_a_gpu_too_old_for_the_build_of_torch_is_refused_with_the_remedy(capability, used, two_gpus, monkeypatch):
+    monkeypatch.setattr(devices, "GPU_SHARE", GpuShare())
+    cuda = {
+        "is_available": lambda: True,
+        "get_device_capability": lambda: capability,
+        "get_arch_list": lambda: ["sm_75", "sm_80", "sm_90a", "compute_120"],
+        "get_device_name": lambda: "NVIDIA GeForce GTX 1080",
+    }
+    for name, function in cuda.items():
+        monkeypatch.setattr(torch.cuda, name, function)
+    if used:
+        assert hold_device("auto", gpu_percent=10) == "cuda"
+        return
+    with pytest.raises(InputError, match=r"GTX 1080 is too old for torch .* 6\.1, .* 7\.5; .*--device cpu"):
+        hold_device("auto", gpu_percent=10)
+
+
 def test_the_automatic_device_is_one_that_exists():
     assert hold_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
     assert hold_device("cpu") == "cpu"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ def hold_device(device: str, *, gpu_percent: int | None = None) -> str:
     Raises
     ------
     InputError
-        For "cuda" if there is no CUDA device.
+        For "cuda" if there is no CUDA device, and for a GPU that the installed torch has no programs for.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -80,7 +81,21 @@ def hold_device(device: str, *, gpu_percent: int | None = None) -> str:
             "slower (inference: device; gfscore audit: --device cpu)"
         )
     GPU_SHARE.hold(gpu_percent)
+    _require_programs()
     return device
+
+
+def _require_programs() -> None:
+    # What torch raises at the first operation on a GPU that is too old for its build names no remedy.
+    major, minor = torch.cuda.get_device_capability()
+    built_for = re.findall(r"\b(?:sm|compute)_(\d+)", " ".join(torch.cuda.get_arch_list()))
+    oldest = min(map(int, built_for), default=0)
+    if 10 * major + minor < oldest:
+        raise InputError(
+            f"{torch.cuda.get_device_name()} is too old for torch {torch.__version__}: its compute capability is "
+            f"{major}.{minor}, and this build begins at {oldest // 10}.{oldest % 10}; install a build for it, or run "
+            "on the CPU with inference: {device: cpu} in the configuration (gfscore audit: --device cpu)"
+        )
 
 
 def device_of(classifier: Classifier, device: str, *, gpu_percent: int | None = None) -> str:
