@@ -154,7 +154,10 @@ def binary_network(data, first="airplane", second="frog"):
 
 
 def write_models(folder, data):
-    """Write the network as weights.pth, net.onnx, fixed.onnx, last.onnx, script.pt, program.pt2, with its definition."""
+    """Write the network as weights.pth, net.onnx, fixed.onnx, last.onnx, script.pt, program.pt2, with its definition.
+
+    checkpoint.tar holds the weights as tutorials keep them, beside the state of an optimizer.
+    """
     import warnings
 
     import torch
@@ -162,6 +165,9 @@ def write_models(folder, data):
     folder.mkdir(parents=True, exist_ok=True)
     made = network(data)
     torch.save(made.state_dict(), folder / "weights.pth")
+    optimizer = torch.optim.Adam(made.parameters()).state_dict()
+    checkpoint = {"epoch": 5, "model_state_dict": made.state_dict(), "optimizer_state_dict": optimizer}
+    torch.save(checkpoint, folder / "checkpoint.tar")
     (folder / "my_networks.py").write_text(DEFINITION.lstrip())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -233,5 +233,5 @@ def _classifier_source(source: str) -> ModelSource:
     return sources[source]
 
 
-CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
-"""File name suffixes of weights."""
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".tar", ".bin", ".safetensors")
+"""File name suffixes of weights; torch.save writes .tar where tutorials keep an optimizer beside them."""
