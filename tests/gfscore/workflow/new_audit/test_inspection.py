@@ -50,6 +50,7 @@ MODELS = {
     "script.pt": {"trust_code": True},
     "program.pt2": {"trust_code": True},
     "weights.pth": {"architecture": "my_networks.py:marabou"},
+    "checkpoint.tar": {"architecture": "my_networks.py:marabou"},
 }
 
 
@@ -144,6 +145,27 @@ def test_a_table_with_a_column_per_class_names_them(tmp_path):
     frame.assign(label=np.arange(60) % 3).to_csv(tmp_path / "table.csv", index=False)
     _, dataset, _ = entries(looked_at(tmp_path / "table.csv", data=None))
     assert dataset["classes"] == ["cat", "dog", "NA"]
+
+
+@pytest.mark.parametrize("name", ["text.npz", "text.parquet"])
+def test_labels_as_text_beside_an_array_of_logits_are_numbers_or_named_with_the_true_number_of_classes(tmp_path, name):
+    import pandas as pd
+
+    labels = np.arange(60) % 3
+    logits = np.random.default_rng(0).normal(size=(60, 3)) + 2 * np.eye(3)[labels]
+
+    def write(texts):
+        if name.endswith(".npz"):
+            np.savez(tmp_path / name, logits=logits, labels=texts)
+        else:
+            pd.DataFrame({"logits": list(logits), "label": texts}).to_parquet(tmp_path / name)
+
+    write(labels.astype(str))
+    assert any("60 samples, 3 classes" in line for line in looked_at(tmp_path / name, data=None).lines)
+    write(np.array(["cat", "dog", "frog"])[labels])
+    with pytest.raises(InputError, match=r"row 0 is 'cat', none of the 3 classes"):
+        looked_at(tmp_path / name, data=None)
+    assert looked_at(tmp_path / name, data=None, labels="cat,dog,frog").lines
 
 
 def test_a_folder_and_several_names_are_several_models(own, tmp_path):

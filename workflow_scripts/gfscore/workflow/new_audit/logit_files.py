@@ -29,7 +29,7 @@ from gfscore.statistics.logits import (
     stored_logits,
 )
 from gfscore.tables.binary_files import declared_array, is_list, opened, unreadable
-from gfscore.tables.logit_files import LABELS, SAMPLE_ID, read_logits_file
+from gfscore.tables.logit_files import LABELS, SAMPLE_ID, columns_of, read_logits_file
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import NewData, find_data, labels_of, require_labels_agree
@@ -220,8 +220,10 @@ def _class_names(path: Path, member: str | None) -> list[str]:
         if all(map(NUMBERED.fullmatch, names)):
             return _numbers(len(names))
         return names
-    # Any two names do, as only the number of columns matters.
-    logits, _, _ = read_logits_file(path, classes=BINARY, member=member)
+    # Labels are not looked at: they may be names of the classes that are counted here.
+    logits = columns_of(path, bare="logits", classes=BINARY).get(member or "logits")
+    if logits is None:
+        logits, _, _ = read_logits_file(path, classes=BINARY)
     if is_one_column(logits):
         return list(BINARY)
     if logits.ndim != 2 or logits.shape[1] < 2:
