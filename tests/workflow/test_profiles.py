@@ -120,7 +120,7 @@ def test_small_networks_run_on_the_cpu_beside_a_gpu_with_the_cores_that_they_hav
         assert {resources["device"] for _, resources in beside[step]} == {"cpu"}
         assert {resources["gpu_percent"] for _, resources in beside[step]} == {"0"}
         assert sorted(threads for threads, _ in beside[step]) == sorted(threads for threads, _ in without[step])
-    assert {resources["device"] for _, resources in without["measure_model"]} == {"auto"}
+    assert {resources["device"] for _, resources in without["measure_model"]} == {"cpu"}
 
 
 def test_jobs_of_large_networks_take_a_part_of_the_gpu_and_few_cores(asked_for):

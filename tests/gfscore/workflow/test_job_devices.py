@@ -90,7 +90,8 @@ LARGE = Planned(100_000, 256, gradients=True)
         ("auto", H100, JobDevice("auto", 15)), ("cuda", H100, JobDevice("cuda", 15)), ("cpu", H100, JobDevice("cpu")),
         # The part must fit whichever GPU is free.
         ("auto", TWO, JobDevice("auto", 100)),
-        ("auto", NONE, JobDevice("auto")), ("cuda", NONE, JobDevice("cuda")),
+        # Not what torch finds by itself: no job would know of the others on it.
+        ("auto", NONE, JobDevice("cpu")), ("cuda", NONE, JobDevice("cuda")),
         ("auto", InstalledGpus((Gpu("unknown", None),)), JobDevice("auto", 100)),
     ],
 )  # fmt: skip

@@ -59,16 +59,26 @@ def choose(network: Network, planned: Planned, *, device: str, installed: Instal
     device : str
         Setting `inference: device`: "cpu" and "cuda" decide, "auto" leaves it to the rule of `gpu_pays`.
     installed : InstalledGpus
-        What there is. Without a GPU the setting stands, and nothing is taken.
+        What there is.
     """
-    if device == "cpu" or not installed.usable:
+    if device == "cpu":
         return JobDevice(device)
+    if not installed.usable:
+        return without_gpu(device)
     if device == "auto" and not gpu_pays(network, planned.forwards):
         return JobDevice("cpu")
     memory = memory_mb(network, planned.batch_size, gradients=planned.gradients)
     # The smallest GPU: which one a job gets is decided when it starts.
     smallest = min(installed.usable, key=lambda gpu: gpu.memory_mb or 0)
     return JobDevice(device, percent_of(memory, smallest.memory_mb))
+
+
+def without_gpu(device: str) -> JobDevice:
+    """Device of a job on a machine where no GPU is known: "auto" is the CPU.
+
+    What torch may find for itself has no parts that jobs could share.
+    """
+    return JobDevice("cpu" if device == "auto" else device)
 
 
 def words_of(installed: InstalledGpus, device: str) -> str:
