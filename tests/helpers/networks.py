@@ -304,6 +304,8 @@ def pretended():
     }
     with (
         mock.patch.multiple(torch.cuda, **of_cuda),
+        # Else the device would be locked, and other tests would wait for it.
+        mock.patch.dict("os.environ", SLURM_JOB_ID="1"),
         mock.patch("torch.Generator", Generator),
         mock.patch.object(torch.Tensor, "pin_memory", torch.Tensor.clone),
         _Compute(waits),

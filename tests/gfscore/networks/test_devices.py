@@ -172,8 +172,20 @@ def test_a_job_without_a_part_has_a_gpu_for_itself(two_gpus, start_holder):
 
 def test_the_only_gpu_of_a_job_of_slurm_is_not_locked(two_gpus, monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
     GpuShare().hold()
     assert two_gpus == [] and not (tmp_path / "locks").exists()
+
+
+def test_a_training_waits_for_what_another_run_holds_of_the_only_gpu(two_gpus, start_holder, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    holder = start_holder(10, "gpu-0")
+    assert holder.line() == "0"
+    monkeypatch.setattr(devices.time, "sleep", lambda _: holder.end())
+    GpuShare().hold()
+    assert "waiting for 100% of a GPU" in capsys.readouterr().out
+    assert two_gpus == [("device", 0)]
 
 
 def test_holding_a_part_takes_no_time_worth_naming(tmp_path):

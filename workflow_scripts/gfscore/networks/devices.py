@@ -25,6 +25,9 @@ from gfscore.networks.device_choice import CONTEXT_MB, WHOLE
 POLL = 0.2
 """Seconds between two attempts to lock what other jobs hold."""
 
+SLURM_JOB = "SLURM_JOB_ID"
+"""Environment variable of a job of SLURM, which may share its GPU with others by SLURM's shards or MPS."""
+
 OUT_OF_MEMORY = (
     "DefaultCPUAllocator",
     "not enough memory",
@@ -191,14 +194,13 @@ class GpuShare:
         Parameters
         ----------
         percent : int, optional
-            Without it the process takes one of several GPUs for itself, and holds nothing where only one is visible, as
-            in SLURM jobs.
+            Without it the process takes a GPU for itself. It holds nothing where SLURM has chosen the only one.
         """
         if self.requested:
             return
         self.requested = True
         count = torch.cuda.device_count()
-        if percent is None and count == 1:
+        if percent is None and count == 1 and SLURM_JOB in os.environ:
             return
 
         names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(count)]
