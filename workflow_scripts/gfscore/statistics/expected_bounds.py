@@ -38,8 +38,9 @@ class ExpectedBounds:
         Sample variances, rescaled.
     samples : int
         Samples per class to predict for.
-    reserve : float
-        Number of standard errors by which future means are assumed to be less favourable.
+    reserve, reserve_together : float
+        Numbers of standard errors by which future means are assumed to be less favourable, of classes and of all
+        samples together.
     """
 
     observed: ClassBounds
@@ -48,6 +49,7 @@ class ExpectedBounds:
     variance: NDArray[np.float64]
     samples: int
     reserve: float
+    reserve_together: float
 
     def of(self, samples: int) -> Self:
         """Prediction for another number of samples per class; a class that has more keeps its number."""
@@ -80,7 +82,7 @@ class ExpectedBounds:
         return high
 
     def _one_side(self, atoms, alpha):
-        return self._predicted(_PREDICTIONS, _Expected(atoms, self.n, self.variance), alpha)
+        return self._predicted(_PREDICTIONS, _Expected(atoms, self.n, self.variance), alpha, self.reserve)
 
     def _together(self, atoms, alpha):
         n = self.n
@@ -98,22 +100,23 @@ class ExpectedBounds:
         squares = (np.maximum(n - 1, 0) * self.variance + between).sum()
         variance = squares / max(total - 1, 1)
         one_class = _Expected(pooled[None, :], np.array([total]), np.array([variance]))
-        return float(self._predicted(_PREDICTIONS_TOGETHER, one_class, alpha)[0])
+        return float(self._predicted(_PREDICTIONS_TOGETHER, one_class, alpha, self.reserve_together)[0])
 
-    def _predicted(self, predictions, expected, alpha):
-        low = predictions[self.observed.method](expected, alpha, self.reserve)
+    def _predicted(self, predictions, expected, alpha, reserve):
+        low = predictions[self.observed.method](expected, alpha, reserve)
         return np.clip(np.where(expected.n > 0, low, 0), 0, 1)
 
 
-def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0) -> ExpectedBounds:
+def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0, reserve_together: float = 0.0) -> ExpectedBounds:
     """Predict bounds as if further samples followed the present distribution of their class.
 
     Parameters
     ----------
     observed : ClassBounds
         Bounds from the present samples.
-    reserve : float
-        Number of standard errors (>= 0) by which future means are assumed to be less favourable.
+    reserve, reserve_together : float
+        Numbers of standard errors (>= 0) by which future means are assumed to be less favourable, of classes and of all
+        samples together.
 
     Returns
     -------
@@ -131,6 +134,7 @@ def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0) -> ExpectedB
         variance=variance,
         samples=0,
         reserve=reserve,
+        reserve_together=reserve_together,
     )
 
 

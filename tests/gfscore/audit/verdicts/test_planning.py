@@ -199,3 +199,25 @@ def test_a_disparity_below_it_stays_hidden_in_some_case():
     # Truths .21 and .59 are possible: RDI .38 < .4, and the intervals touch.
     assert detectable_rdi(low, high) == pytest.approx(0.4)
     assert intervals(low, high, n=np.ones(2), lam=0.5)["rdi"][0] == pytest.approx(0)
+
+
+def test_as_many_samples_as_are_asked_for_decide_at_least_every_other_time():
+    rng, classes = np.random.default_rng(0), 10
+    rule = gate_rule("m", at_least=0.8)
+    seen = np.tile([1.0] * 54 + [0.0] * 6, classes)
+    needed = samples_for_rule(bounds(seen, classes, "clopper_pearson"), rule, alpha=0.05)
+    passed = 0
+    for _ in range(100):
+        fresh = bounds((rng.random(classes * needed) < 0.9) * 1.0, classes, "clopper_pearson")
+        passed += fresh.lower(0.05).min() >= 0.8
+    assert passed >= 35
+
+
+def test_a_plan_for_all_samples_together_does_not_depend_on_the_number_of_classes():
+    seen = np.repeat([1.0, 0.0, 1.0, 0.0], [270, 30, 150, 150])
+    rule = gate_rule("m", statistic="value", at_least=0.69)
+    by_classes = {}
+    for classes in (1, 10):
+        found = bounds(seen, classes, "clopper_pearson")
+        by_classes[classes] = classes * samples_for_rule(found, rule, alpha=0.05, power=0.8)
+    assert by_classes[10] == pytest.approx(by_classes[1], rel=0.02)

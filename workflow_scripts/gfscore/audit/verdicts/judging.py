@@ -251,9 +251,7 @@ def _open_samples(
 
 
 def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> int | None:
-    return fewest_samples(
-        bounds, statistic, direction=rule.direction, threshold=rule.threshold, alpha=alpha, power=None
-    )
+    return fewest_samples(bounds, statistic, direction=rule.direction, threshold=rule.threshold, alpha=alpha)
 
 
 # ---- remarks and sentence ----

@@ -15,6 +15,9 @@ from gfscore.core.errors import InputError
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.expected_bounds import expected_bounds
 
+EVEN_CHANCE = 0.5
+"""Power of a plan for which none is asked."""
+
 MOST_SAMPLES = 10**9
 """Samples per class beyond which a plan says that no number is known to suffice."""
 
@@ -27,7 +30,7 @@ def samples_for_rule(
     rule: Mapping[str, Any],
     *,
     alpha: float,
-    power: float | None = None,
+    power: float = EVEN_CHANCE,
     class_names: Sequence[Any] | None = None,
     lam: float = 0.5,
 ) -> int | None:
@@ -42,9 +45,9 @@ def samples_for_rule(
         `attribute` where the statistic names one.
     alpha : float
         Probability of a wrong verdict.
-    power : float, optional
-        Wanted probability of a decision. By default the plan suffices if every class keeps exactly its present
-        distribution, which happens about half of the time.
+    power : float
+        Wanted probability of a decision. The plan has at least this power; more, where a verdict needs only some of the
+        classes, as FAIL of the worst class does.
     class_names : sequence, optional
         Names of the K classes, for a rule that names one.
     lam : float
@@ -67,10 +70,17 @@ def samples_for_rule(
 
 
 def fewest_samples(
-    bounds: ClassBounds, statistic: Statistic, *, direction: str, threshold: float, alpha: float, power: float | None
+    bounds: ClassBounds,
+    statistic: Statistic,
+    *,
+    direction: str,
+    threshold: float,
+    alpha: float,
+    power: float = EVEN_CHANCE,
 ) -> int | None:
     """Fewest samples per class with which a statistic would be decided against a threshold; see samples_for_rule."""
-    plan = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
+    classes = len(bounds.n) if statistic.one_class is None else 1
+    plan = expected_bounds(bounds, reserve=_reserve(power, classes), reserve_together=_reserve(power, 1))
 
     def is_decided(n: int) -> bool:
         low, high = statistic.bounds(plan.of(n), alpha)
@@ -95,7 +105,8 @@ def samples_for_interval(
     alpha : float
         1 - the simultaneous confidence.
     power : float, optional
-        As in samples_for_rule.
+        Wanted probability that all intervals are narrow enough. By default the plan suffices if every class keeps
+        exactly its present distribution.
 
     Returns
     -------
