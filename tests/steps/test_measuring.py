@@ -49,11 +49,12 @@ class Recorder:
     """A measure of two targets per sample that records what it was given, and may fail once."""
 
     def __init__(self, *, fail_at=None, too_many=None):
-        self.seeds, self.sizes, self.fail_at, self.too_many = [], [], fail_at, too_many
+        self.seeds, self.sizes, self.failed, self.fail_at, self.too_many = [], [], [], fail_at, too_many
 
     def __call__(self, classifier, images, labels, *, seeds):
         assert classifier.classes == 10
         if self.too_many and len(images) > self.too_many:
+            self.failed.append(len(images))
             raise torch.OutOfMemoryError("not enough memory")
         if len(self.sizes) == self.fail_at:
             raise KeyboardInterrupt
@@ -227,6 +228,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost(files, tmp_path
     recorder = Recorder(too_many=3)
     frame = run(files, tmp_path, recorder)
     assert max(recorder.sizes) == 3
+    assert recorder.failed == [10, 5], "later batches do not try again what did not fit"
     seeds = np.concatenate(recorder.seeds)
     assert len(np.unique(seeds)) == len(seeds), "halves must not draw the same numbers"
     whole = run(files, tmp_path / "whole", Recorder())

@@ -282,10 +282,12 @@ class Batches:
     weights: Path | str
     size: int
     sample_keywords: SampleKeywords = no_keywords
+    _fitting: int = field(init=False)
     _numbered_batches: Iterator[tuple[int, NDArray[np.float32]]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with the first batch."""
+        self._fitting = self.size
         self._numbered_batches = enumerate(self.images.full_batches(self.size))
 
     @property
@@ -301,7 +303,12 @@ class Batches:
         raise AssertionError(f"there is no batch {number}")
 
     def _halved(self, batch: NDArray[np.float32], start: int) -> pd.DataFrame:
-        # Rows of a batch that starts at the sample `start`; measured in halves where memory runs out.
+        # Rows of a batch that starts at the sample `start`; measured in halves where memory does not hold it.
+        if len(batch) > self._fitting:
+            half = (len(batch) + 1) // 2
+            first = self._halved(batch[:half], start)
+            second = self._halved(batch[half:], start + half)
+            return pd.concat([first, second], ignore_index=True)
         try:
             return self._rows(batch, start)
         # onnxruntime's errors derive from Exception alone.
@@ -313,12 +320,12 @@ class Batches:
                 raise
         # Behind the handler, as an error that is being handled keeps the tensors of what failed.
         if len(batch) == 1:
-            return self._halved(batch, start)
-        half = (len(batch) + 1) // 2
-        print(f"out of memory with {len(batch)} images at a time: {half} from here")
-        first = self._halved(batch[:half], start)
-        second = self._halved(batch[half:], start + half)
-        return pd.concat([first, second], ignore_index=True)
+            # Without its limit the job may have room for more.
+            self._fitting = self.size
+        else:
+            self._fitting = (len(batch) + 1) // 2
+            print(f"out of memory with {len(batch)} images at a time: {self._fitting} from here")
+        return self._halved(batch, start)
 
     def _rows(self, batch: NDArray[np.float32], start: int) -> pd.DataFrame:
         samples = slice(start, start + len(batch))
