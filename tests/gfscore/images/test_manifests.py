@@ -110,6 +110,17 @@ def test_images_that_a_csv_file_names_without_endings_are_watched(tmp_path, monk
     assert {f"images/{'ab'[seed % 2]}/{seed}.png" for seed in range(6)} <= set(map(os.path.normpath, files))
 
 
+@pytest.mark.parametrize("make", [folder, listed])
+def test_all_images_behind_a_half_are_watched(tmp_path, monkeypatch, make):
+    # The draw of the halves depends on the pixels of both.
+    monkeypatch.chdir(tmp_path)
+    settings, path = make()
+    settings["half"] = "judging"
+    images = fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
+    files = files_behind(images, read_json(MANIFEST))
+    assert {f"images/{'ab'[seed % 2]}/{seed}.png" for seed in range(6)} <= set(files)
+
+
 def test_a_class_folder_without_images_is_watched(tmp_path, monkeypatch):
     # An image that is put there changes no other file or folder.
     monkeypatch.chdir(tmp_path)

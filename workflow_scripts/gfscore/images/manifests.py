@@ -203,7 +203,10 @@ def store_digest(images: ImageSet, path_to_manifest: Path | str, *, started: flo
 
 
 def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
-    """Files that the images come from, and their folders, whose times tell of files that are added or removed."""
+    """Files that the images come from, and their folders, whose times tell of files that are added or removed.
+
+    Of a half those of the whole, since both halves are drawn anew when an image of either changes.
+    """
     settings = manifest["settings"]
     path = manifest["path"]
     copies = settings.get("corrupted")
@@ -214,7 +217,7 @@ def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
         if name and Path(name).is_file():
             files.append(name)
     folder = _folder_of_samples(images, manifest)
-    if folder is not None:
+    if folder is not None and not settings.get("half"):
         files += [os.path.join(folder, name) for name in images.sample_id.tolist()]  # noqa: PTH118 - 50,000 names
     elif path and Path(path).is_dir():
         files += _files_below(path)
