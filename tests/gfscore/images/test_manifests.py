@@ -189,12 +189,12 @@ def test_one_image_in_several_encodings_is_one_sample_and_several_files(copies, 
 
 def test_the_file_of_an_image_stays_its_identity(copies):
     before = open_images(settings_with({"method": "none"}), copies, classes=CLASSES)
-    digest, pixels = before.digest, before.pixel_digests()
+    digest, pixels = before.digest, before.pixel_digests
     path = copies / "dog/0-0.png"
     path.write_bytes(list(encodings(2))[5])
     after = open_images(settings_with({"method": "none"}), copies, classes=CLASSES)
     assert after.digest != digest
-    np.testing.assert_array_equal(after.pixel_digests(), pixels)
+    np.testing.assert_array_equal(after.pixel_digests, pixels)
 
 
 def test_the_same_pixels_under_two_labels_are_refused_by_both_names(copies):
@@ -208,5 +208,5 @@ def test_images_of_other_sizes_are_other_images_though_their_bytes_agree(copies)
     grey = np.full((6, 6, 3), 7, dtype=np.uint8)
     Image.fromarray(grey).save(copies / "cat/square.png")
     Image.fromarray(grey.reshape(4, 9, 3)).save(copies / "dog/wide.png")
-    digests = open_images(settings_with({"method": "none"}), copies, classes=CLASSES).pixel_digests()
+    digests = open_images(settings_with({"method": "none"}), copies, classes=CLASSES).pixel_digests
     assert len(set(digests)) == 6

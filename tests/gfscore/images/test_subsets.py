@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
+from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
-from gfscore.core.files import write_json
-from gfscore.images.datasets import open_images
+from gfscore.images import decoding, encoded
+from gfscore.images.datasets import load_all, open_images
 from gfscore.images.image_set import ImageSet, from_arrays
-from gfscore.images.manifests import open_and_describe, open_described
+from gfscore.images.manifests import open_again, open_and_describe, open_described
 from gfscore.images.subsets import draw_of_each_class, draw_subset, first_rows, half_rows
+from gfscore.tables.parquet_tables import read_table
+from gfscore.tables.table import DATASET
 
 DIGITS = {"source": "digits", "split": "test", "test_share": 0.5, "seed": 0}
 HALVES = ({}, {"half": "choosing"}, {"half": "judging"})
@@ -112,24 +116,107 @@ def test_halves_share_every_class_and_no_sample(labels, number):
     assert np.abs(counts[0] - counts[1]).max() <= 1
 
 
+def opened(entry, path=None, *, classes=NAMES):
+    return open_and_describe(entry, path, dataset="d", classes=classes)[0]
+
+
 def test_halves_of_a_dataset_keep_its_identifiers_and_follow_its_pixels():
-    whole, choosing, judging = (open_images({**DIGITS, **half}, classes=NAMES) for half in HALVES)
+    whole, choosing, judging = (opened({**DIGITS, **half}) for half in HALVES)
     assert sorted([*choosing.sample_id, *judging.sample_id]) == sorted(whole.sample_id)
     counts = np.bincount(choosing.labels) - np.bincount(judging.labels)
     assert np.abs(counts).max() <= 1
     assert len({whole.digest, choosing.digest, judging.digest}) == 3
     # Of a subset, the halves are those of what it draws.
     part = {"subset": {"per_class": 7, "seed": 0}}
-    whole, choosing, judging = (open_images({**DIGITS, **part, **half}, classes=NAMES) for half in HALVES)
+    whole, choosing, judging = (opened({**DIGITS, **part, **half}) for half in HALVES)
     assert sorted([*choosing.sample_id, *judging.sample_id]) == sorted(whole.sample_id)
 
 
 def test_a_manifest_of_a_half_opens_the_same_half(tmp_path):
-    images, manifest = open_and_describe({**DIGITS, "half": "judging"}, dataset="half", classes=NAMES)
-    write_json(tmp_path / "half.json", manifest)
-    opened, _ = open_described(tmp_path / "half.json")
-    assert opened.sample_id.tolist() == images.sample_id.tolist()
+    files = tmp_path / "half.json", tmp_path / "half.parquet"
+    images = fetch_dataset({**DIGITS, "half": "judging"}, NAMES, *files, dataset="half")
+    again, manifest = open_described(files[0])
+    assert again.sample_id.tolist() == images.sample_id.tolist()
+    assert again.digest == images.digest == manifest["digest"]
     assert manifest["samples"] == len(images) == sum(manifest["samples_per_class"])
+
+
+FOLDER = {"source": "image_folder", "folders": None, "list": None, "preprocessing": {"method": "none"}}
+
+
+def picture(seed, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path)
+
+
+@pytest.fixture
+def fetched_half(tmp_path):
+    """Folder of 20 images, and manifest of its judging half."""
+    for seed in range(20):
+        picture(seed, tmp_path / f"images/{'ab'[seed % 2]}/{seed:02d}.png")
+    manifest = tmp_path / "half.json"
+    fetch_dataset(
+        {**FOLDER, "half": "judging"},
+        ["a", "b"],
+        manifest,
+        manifest.with_suffix(".parquet"),
+        dataset="half",
+        path_to_images=tmp_path / "images",
+    )
+    return tmp_path / "images", manifest
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """Names of the images that are decoded, from here on."""
+    names = []
+
+    def prepare(content, preprocessing, *, name):
+        names.append(name)
+        return decoding.prepare(content, preprocessing, name=name)
+
+    monkeypatch.setattr(encoded, "prepare", prepare)
+    return names
+
+
+def test_a_half_is_drawn_once_and_its_jobs_decode_its_images_alone(fetched_half, decoded):
+    folder, manifest = fetched_half
+    images, described = open_described(manifest)
+    samples = read_table(manifest.with_suffix(".parquet"), DATASET)
+    assert images.sample_id.tolist() == samples["sample_id"].tolist()
+    pixels, _ = load_all(images)
+    # The first one of the folder as well, whose size is that of all.
+    outside = {str(folder / "a/00.png")} | {str(folder / name) for name in images.sample_id}
+    assert set(decoded) <= outside and len(decoded) == len(images) + 2
+
+    decoded.clear()
+    arguments = {"dataset": "half", "path_to_images": folder}
+    drawn = fetch_dataset(described["settings"], ["a", "b"], manifest, manifest.with_suffix(".parquet"), **arguments)
+    assert len(decoded) == 20 + 2
+    np.testing.assert_array_equal(load_all(drawn)[0], pixels)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_image_of_either_half_that_changes_is_refused_by_jobs_on_one(fetched_half, inside):
+    # An image outside changes nothing of this half, but the other half is no longer the rest.
+    folder, manifest = fetched_half
+    images, _ = open_described(manifest)
+    paths = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.png")}
+    name = min(set(images.sample_id) if inside else paths - set(images.sample_id))
+    picture(99, folder / name)
+    with pytest.raises(InputError, match="the data have digest"):
+        open_described(manifest)
+    assert open_again(manifest)[1] == str(folder / name if inside else folder)
+
+
+def test_samples_of_another_half_than_the_manifest_describes_are_refused(fetched_half):
+    folder, manifest = fetched_half
+    other = folder.parent / "other.json"
+    files = other, manifest.with_suffix(".parquet")
+    fetch_dataset({**FOLDER, "half": "choosing"}, ["a", "b"], *files, dataset="half", path_to_images=folder)
+    with pytest.raises(InputError, match=r"half\.parquet"):
+        open_described(manifest)
 
 
 @pytest.mark.parametrize("copies", [[2] * 40, [1, 5] * 20])
@@ -138,11 +225,9 @@ def test_copies_of_an_image_are_in_the_same_half(tmp_path, copies):
     order = np.random.default_rng(1).permutation(len(images))
     np.savez(tmp_path / "data.npz", x=images[order], y=np.repeat(np.arange(40) % 4, copies)[order])
     entry = {"source": "npz"}
-    _, choosing, judging = (
-        open_images({**entry, **half}, tmp_path / "data.npz", classes=list("abcd")) for half in HALVES
-    )
+    _, choosing, judging = (opened({**entry, **half}, tmp_path / "data.npz", classes=list("abcd")) for half in HALVES)
 
-    digests = [images.pixel_digests() for images in (choosing, judging)]
+    digests = [images.pixel_digests for images in (choosing, judging)]
     assert len(choosing) + len(judging) == sum(copies)
     assert not set(digests[0]) & set(digests[1])
     for half, digests_of_half in zip((choosing, judging), digests, strict=True):

@@ -15,7 +15,7 @@ from gfscore.core.names import require_utf8, spelled_alike
 from gfscore.images.corrupted_copies import open_copies
 from gfscore.images.dataset_source import SOURCES, PlainSettings, dataset_settings, dataset_sources
 from gfscore.images.image_set import DIGEST_BATCH, ImageSet
-from gfscore.images.subsets import first_rows, half_rows, subset_rows
+from gfscore.images.subsets import subset_rows
 
 
 class ClassesWithoutSamples(InputError):
@@ -40,7 +40,7 @@ def open_images(
     ----------
     entry : mapping
         `source` and that source's own settings, as parameters of jobs and manifests hold them. The setting `subset`
-        leaves the rows of `subset_rows`, after every check, and `half` those of `half_rows` among them.
+        leaves the rows of `subset_rows`, after every check. With `half` all samples that the half is one of are opened.
     path : path or str, optional
         File or folder of the data, for sources that have one.
     classes : sequence of str or None
@@ -94,17 +94,6 @@ def open_images(
         images = replace(images, copies=open_copies(settings.corrupted, images))
     if settings.subset is not None:
         images = images.select(subset_rows(images.labels, settings.subset, where=where))
-    if settings.half is not None:
-        rows = half_rows(
-            images.sample_id,
-            images.labels,
-            settings.half,
-            first=first_rows(images.pixel_digests(), len(images)),
-            digest=images.digest,
-            names=names,
-            where=where,
-        )
-        images = images.select(rows)
     return images
 
 

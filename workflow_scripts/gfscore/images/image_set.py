@@ -187,6 +187,14 @@ class ImageSet:
 
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
         """Image set of the samples `rows` (n,), ascending and distinct, with their corrupted copies."""
+        part = self._part(rows)
+        # Images that were decoded for their digests are not decoded for them again.
+        digests = vars(self).get("pixel_digests")
+        if digests is not None:
+            vars(part)["pixel_digests"] = digests[rows]
+        return part
+
+    def _part(self, rows: NDArray[np.int64]) -> "ImageSet":
         copies = self.copies
         if copies is not None:
             copies = copies.select(rows)
@@ -224,6 +232,7 @@ class ImageSet:
             hashes = (hashlib.sha256(pixels).digest() for pixels in self._pixel_bytes())
         return np.array([content.hex()[:DIGITS] for content in hashes])
 
+    @cached_property
     def pixel_digests(self) -> NDArray[np.str_] | None:
         """First 32 hexadecimal digits of the SHA-256 of each image as networks see it, (N,) str; None without images.
 

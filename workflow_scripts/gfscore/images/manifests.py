@@ -1,7 +1,8 @@
 """Manifests of datasets: what was opened once, and whether the data are still the same when they are read again.
 
 A manifest is what `fetch_dataset` writes: the dataset's name, settings, path, digest, classes and image shape, as a
-mapping for JSON.
+mapping for JSON. Of a half, it has the digest of the whole as well, and the samples stand in the table beside it: which
+ones they are depends on which images are equal, and so on the pixels of all.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.datasets import open_images
 from gfscore.images.image_set import ImageSet
 from gfscore.images.listing import is_image, left_behind, visible
+from gfscore.images.subsets import first_rows, half_rows
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
 
@@ -56,9 +58,18 @@ def open_and_describe(
     InputError
         As `open_images`, and for another digest than the pinned one.
     """
-    images = open_images(entry, path, classes=classes, with_copies=True)
-    require_pinned(images.digest, pinned, where=path or dataset, remedy="restore the data, or correct `digest`")
-    names = list(classes or images.class_names or ())
+    whole = open_images(entry, path, classes=classes, with_copies=True)
+    where = path or dataset
+    names = list(classes or whole.class_names or ())
+    images = whole
+    half = entry.get("half")
+    if half is not None:
+        first = first_rows(whole.pixel_digests, len(whole))
+        rows = half_rows(
+            whole.sample_id, whole.labels, half, first=first, digest=whole.digest, names=names, where=where
+        )
+        images = whole.select(rows)
+    require_pinned(images.digest, pinned, where=where, remedy="restore the data, or correct `digest`")
     manifest: Manifest = {
         "dataset": dataset,
         "settings": dict(entry),
@@ -71,6 +82,8 @@ def open_and_describe(
         "image_shape": list(images.image_shape),
         "preprocessing": images.preprocessing,
     }
+    if half is not None:
+        manifest["digest_of_whole"] = whole.digest
     if images.copies is not None:
         conditions = [list(condition) for condition in images.copies.conditions]
         manifest["corrupted"] = {"digest": images.copies.digest, "conditions": conditions}
@@ -80,12 +93,13 @@ def open_and_describe(
 def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, Manifest]:
     """Image set and manifest of a dataset that was opened before.
 
-    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes.
+    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes; with `half`
+    that of the whole as well, without decoding it.
 
     Parameters
     ----------
     path_to_manifest : path or str
-        Manifest that fetch_dataset wrote.
+        Manifest that fetch_dataset wrote, beside the table of the samples.
     with_copies : bool
         With the corrupted copies of the images, whose digest is computed again, too.
 
@@ -100,8 +114,10 @@ def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -
         As `open_images`, and when a digest differs from that of the manifest.
     """
     manifest = read_json(path_to_manifest)
-    images = _open(manifest, with_copies=with_copies)
+    whole = _open_whole(manifest, with_copies=with_copies)
     where = manifest["path"] or manifest["dataset"]
+    _require_digest(whole.digest, _digest_of_whole(manifest), where, path_to_manifest)
+    images = _samples_of(whole, manifest, path_to_manifest)
     _require_digest(images.digest, manifest["digest"], where, path_to_manifest)
     if images.copies is not None:
         where = manifest["settings"]["corrupted"]["path"]
@@ -131,17 +147,36 @@ def open_again(path_to_manifest: Path | str) -> tuple[ImageSet, str | None]:
         Naming the file, for images that cannot be read.
     """
     manifest = read_json(path_to_manifest)
-    images = _open(manifest, with_copies=True)
+    whole = _open_whole(manifest, with_copies=True)
+    if whole.digest != _digest_of_whole(manifest):
+        return whole, _first_difference(whole, manifest, path_to_manifest)
+    images = _samples_of(whole, manifest, path_to_manifest)
     if images.digest != manifest["digest"]:
-        path_to_samples = Path(path_to_manifest).with_suffix(".parquet")
-        return images, _first_difference(images, manifest, path_to_samples)
+        return images, _first_difference(images, manifest, path_to_manifest)
     if images.copies is not None and images.copies.digest != manifest["corrupted"]["digest"]:
         return images, manifest["settings"]["corrupted"]["path"]
     return images, None
 
 
-def _open(manifest: Manifest, *, with_copies: bool) -> ImageSet:
+def _open_whole(manifest: Manifest, *, with_copies: bool) -> ImageSet:
     return open_images(manifest["settings"], manifest["path"], classes=manifest["classes"], with_copies=with_copies)
+
+
+def _digest_of_whole(manifest: Manifest) -> str:
+    return str(manifest.get("digest_of_whole", manifest["digest"]))
+
+
+def _samples_of(whole: ImageSet, manifest: Manifest, path_to_manifest: Path | str) -> ImageSet:
+    # The samples that fetch_dataset wrote. To draw a half again would take the pixels of all images.
+    if manifest["settings"].get("half") is None:
+        return whole
+    samples = read_table(_path_to_samples(path_to_manifest), DATASET, expect={"dataset_digest": manifest["digest"]})
+    rows = np.flatnonzero(np.isin(whole.sample_id, samples["sample_id"].to_numpy(dtype=str)))
+    return whole.select(rows)
+
+
+def _path_to_samples(path_to_manifest: Path | str) -> Path:
+    return Path(path_to_manifest).with_suffix(".parquet")
 
 
 def _require_digest(digest: str, recorded: str, where: str, path_to_manifest: Path | str) -> None:
@@ -174,7 +209,7 @@ def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[n
         Naming two samples, for equal pixels under different labels: one label is wrong.
     """
     stored = images.image_digests()
-    pixels = stored if images.decoded is None else images.pixel_digests()
+    pixels = stored if images.decoded is None else images.pixel_digests
     if pixels is not None:
         require_one_label(images, pixels, where=where)
     return {"image_digest": stored, "pixel_digest": pixels}
@@ -256,16 +291,18 @@ def _files_below(folder: str) -> Iterator[str]:
                 yield os.path.join(parent, name)  # noqa: PTH118
 
 
-def _first_difference(images: ImageSet, manifest: Manifest, path_to_samples: Path) -> str:
+def _first_difference(images: ImageSet, manifest: Manifest, path_to_manifest: Path | str) -> str:
     where = str(manifest["path"] or manifest["dataset"])
     digests = images.image_digests()
     if digests is None:
         return where
-    table = read_table(path_to_samples, DATASET)
+    table = read_table(_path_to_samples(path_to_manifest), DATASET)
     recorded = dict(zip(table["sample_id"], zip(table["label"], table["image_digest"], strict=True), strict=True))
     pairs = zip(images.labels.tolist(), digests.tolist(), strict=True)
     present = dict(zip(images.sample_id.tolist(), pairs, strict=True))
-    for name in sorted(recorded.keys() | present.keys()):
+    # Of the whole the table of a half records some images alone.
+    names = recorded if manifest["settings"].get("half") else recorded | present
+    for name in sorted(names):
         if recorded.get(name) != present.get(name):
             folder = _folder_of_samples(images, manifest)
             return f"{folder}/{name}" if folder else f"{where} ({name})"

@@ -198,6 +198,8 @@ class Run:
             "model": model.manifest,
             "architecture": model.architecture_files(),
         }
+        if dataset.settings.half is not None:
+            files["samples"] = dataset.samples
         if model.offsets:
             files["offsets"] = model.offsets.file
         return files

@@ -196,7 +196,7 @@ def _digests_of_one_size(images: ImageSet) -> NDArray[np.generic] | None:
 def require_labels_agree(data: NewData) -> None:
     """Raise InputError for one image under two labels: of equal pixels, or, of more than ALL images, of equal files."""
     images = data.images
-    digests = images.pixel_digests() if len(images) <= ALL else images.image_digests()
+    digests = images.pixel_digests if len(images) <= ALL else images.image_digests()
     if digests is not None:
         require_one_label(images, digests, where=data.path)
 
