@@ -69,8 +69,12 @@ def test_passes_follow_from_the_settings_of_a_measure(settings, per_sample):
 
 
 def test_copies_at_a_time_count_where_they_are_more_than_images():
+    assert measure(kind="adversarial").batch_size == 256
     assert measure(kind="probabilistic", batch_size=2048).batch_size == 2048
-    assert measure(kind="targeted").batch_size == 256
+    assert measure(kind="probabilistic", batch_size=64).batch_size == 256
+    assert measure(kind="certified", smoothing={"batch_size": 1000}).batch_size == 1000
+    # Nine targets of each image.
+    assert measure(kind="targeted").batch_size == 9 * 256
 
 
 @pytest.mark.parametrize(

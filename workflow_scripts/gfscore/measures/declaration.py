@@ -180,8 +180,8 @@ class Kind(Generic[S]):
 
     A GPU is used where it saves more time on them than it takes to start (gfscore.networks.device_choice).
     """
-    copies_at_once: Callable[[S], int] = lambda settings: 1
-    """copies_at_once(settings): disturbed copies of a sample that are classified at a time; 1 for a kind without."""
+    images_at_once: Callable[[S, int, int], int] = lambda settings, batch_size, classes: batch_size
+    """images_at_once(settings, batch_size, K): most images in one pass, of batches of so many samples."""
     most_at_once: int = 1_000_000
     """Images of a batch at most, of a kind whose samples take seconds: a killed job keeps its finished batches."""
     most_cores: int = 1

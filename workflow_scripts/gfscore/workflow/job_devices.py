@@ -117,7 +117,7 @@ def planned_measure(measure: NamedMeasure, samples: int, classes: int, batch_siz
     kind, settings = measure.kind, measure.settings
     measured = samples_of(measure.subset, samples, classes)
     forwards = measured * (1 + kind.forward_passes(settings, classes))
-    images_at_once = max(batch_size, kind.copies_at_once(settings))
+    images_at_once = kind.images_at_once(settings, batch_size, classes)
     return Planned(forwards, images_at_once, gradients=kind.gradients(settings))
 
 

@@ -141,6 +141,11 @@ def forward_passes(settings: Certified, _classes: int) -> float:
     return passes
 
 
+def images_at_once(settings: Certified, batch_size: int, classes: int) -> int:
+    """Most images in one pass: those of a batch, or noisy copies of them."""
+    return max(batch_size, settings.smoothing.batch_size) if settings.smoothing else batch_size
+
+
 KIND = Kind(
     name="certified",
     settings=Certified,
@@ -173,7 +178,7 @@ KIND = Kind(
     ),
     version=3,
     forward_passes=forward_passes,
-    copies_at_once=lambda settings: settings.smoothing.batch_size if settings.smoothing else 1,
+    images_at_once=images_at_once,
     runtime=1440,
     value="radius within which the *smoothed* classifier cannot change; 0 if it is wrong or abstains",
     passes=(

@@ -140,7 +140,7 @@ KIND = Kind(
     ),
     version=4,
     forward_passes=lambda settings, classes: settings.budget,
-    copies_at_once=lambda settings: settings.batch_size,
+    images_at_once=lambda settings, batch_size, classes: max(batch_size, settings.batch_size),
     value=(
         "1 if a statistical test decides that at most a share kappa of its random neighbours is classified otherwise"
     ),

@@ -8,6 +8,9 @@ from pydantic import Field
 from gfscore.attacks.declaration import Distance, Norm, Radius, Steps, ball_words, beyond_white
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
+TARGETS_AT_ONCE = 9
+"""Copies of the batch that are attacked together, each towards another class."""
+
 
 class Targeted(NetworkSettings):
     """Targets resisted."""
@@ -60,6 +63,7 @@ KIND = Kind(
         Column("distance", "float64", "norm of the perturbation, successful or not"),
     ),
     version=3,
+    images_at_once=lambda settings, batch_size, classes: batch_size * min(TARGETS_AT_ONCE, classes - 1),
     forward_passes=lambda settings, classes: 3 * (classes - 1) * settings.steps * settings.restarts,
     value="share of the other classes that a targeted attack within the ball could not reach",
     passes="up to (K - 1) x steps x restarts, with a gradient each",

@@ -9,14 +9,10 @@ from gfscore.attacks.goals import INTO_TARGET, target_reached
 from gfscore.attacks.gradient_ascent import Ball, assert_allowed
 from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.measures.samples import SampleColumns
-from gfscore.measures.targeted import Targeted
+from gfscore.measures.targeted import TARGETS_AT_ONCE, Targeted
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
-
-TARGETS_AT_ONCE = 9
-"""Copies of the batch that are attacked together, each towards another class; a batch is chosen with the memory of one
-copy in mind, and halved where that does not do."""
 
 
 def measure_batch(
