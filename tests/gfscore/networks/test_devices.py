@@ -62,15 +62,9 @@ def start_holder(tmp_path):
         holder.end()
 
 
-def test_jobs_share_a_gpu_up_to_its_whole_and_then_take_the_next(start_holder):
-    for parts, index in ((60, "0"), (40, "0"), (1, "1"), (99, "1")):
-        assert start_holder(parts, "one", "two").line() == str(index)
-
-
-def test_a_part_goes_to_a_gpu_that_has_it_free(start_holder):
-    assert start_holder(60, "one", "two").line() == "0"
-    assert start_holder(50, "one", "two").line() == "1"
-    assert start_holder(40, "one", "two").line() == "0"
+def test_jobs_share_gpus_up_to_their_whole_the_one_with_most_free_first(start_holder):
+    for parts, index in ((10, "0"), (10, "1"), (50, "0"), (30, "1"), (60, "1"), (40, "0")):
+        assert start_holder(parts, "one", "two").line() == index
 
 
 def test_a_killed_job_releases_its_part(start_holder, tmp_path):

@@ -241,7 +241,7 @@ def lock_folder() -> Path:
 
 
 def hold_percent(names: Sequence[str], percent: int, *, folder: Path) -> int:
-    """Hold a percentage of the first GPU that has it free, until this process ends.
+    """Hold a percentage of a GPU, of those that have it free the one with most, until this process ends.
 
     Of the processes that wait, one has the lock of the queue and goes first, so that a large share is not kept waiting
     by small ones that come later. Which of the others gets that lock next is chance.
@@ -274,15 +274,25 @@ def hold_percent(names: Sequence[str], percent: int, *, folder: Path) -> int:
     try:
         while True:
             if _lock(queue):
-                for index, name in enumerate(names):
+                for name in sorted(names, key=lambda name: _percent_held(folder, name)):
                     if _lock_percent(folder, name, percent):
-                        return index
+                        return names.index(name)
             if not announced:
                 print(f"waiting for {percent}% of a GPU ({len(names)} here): other jobs hold or wait for the rest")
                 announced = True
             time.sleep(POLL)
     finally:
         os.close(queue)
+
+
+def _percent_held(folder: Path, name: str) -> int:
+    # How many of the WHOLE locks of one GPU others hold.
+    held = 0
+    for number in range(WHOLE):
+        lock = _lock_file(folder / f"{name}.{number}")
+        held += not _lock(lock)
+        os.close(lock)
+    return held
 
 
 def _lock_percent(folder: Path, name: str, percent: int) -> bool:
