@@ -362,6 +362,11 @@ def test_groups_that_are_numbers_stay_as_they_are(number):
     assert as_cell(f"a;{number}") == f"a;{number}"
 
 
+def test_a_number_ends_no_row_of_a_csv():
+    assert as_cell("5\r") == "5\ufffd"
+    assert as_cell("\x1c-5") == "\ufffd-5"
+
+
 def test_frame_of_orders_columns_and_leaves_absent_keys_missing():
     frame = typed_frame(CATALOGUE["calibration"], [{"value": 0.5, "measure": "great"}])
     assert list(frame.columns) == [name for name, _, _ in CATALOGUE["calibration"].columns]

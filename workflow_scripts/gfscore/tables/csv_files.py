@@ -247,7 +247,7 @@ def as_cell(item: Any) -> Any:
         name "-1" of a group.
     """
     text = "|".join(item) if isinstance(item, list) else item
-    if not isinstance(text, str) or _is_number(text):
+    if not isinstance(text, str):
         return text
     cells = []
     for cell in _CELLS.split(text):
