@@ -3,7 +3,15 @@
 import pytest
 
 from gfscore.networks import installed_gpus as module
-from gfscore.networks.installed_gpus import Gpu, TorchBuild, installed_gpus, torch_build, usable_gpus, visible_gpus
+from gfscore.networks.installed_gpus import (
+    Gpu,
+    InstalledGpus,
+    TorchBuild,
+    installed_gpus,
+    torch_build,
+    usable_gpus,
+    visible_gpus,
+)
 
 FIRST = "0, GPU-aaaa1111, 580.95.05, 81559, NVIDIA H100 80GB HBM3"
 SECOND = "1, GPU-bbbb2222, 580.95.05, 24564, NVIDIA GeForce RTX 4090"
@@ -70,6 +78,16 @@ def test_a_program_that_fails_is_said_and_no_gpu_is_used(nvidia_smi):
     nvidia_smi("NVIDIA-SMI has failed because it could not communicate with the driver", status=9)
     answer = installed_gpus()
     assert not answer.usable and "NVIDIA-SMI has failed" in answer.reason
+
+
+def test_a_driver_without_its_program_is_said(nvidia_smi, tmp_path, monkeypatch):
+    driver = tmp_path / "version"
+    monkeypatch.setattr(module, "DRIVER", driver)
+    monkeypatch.setattr(module, "which", lambda program: None)
+    assert installed_gpus() == InstalledGpus()
+    driver.touch()
+    module._installed_gpus.cache_clear()
+    assert "nvidia-smi" in installed_gpus().reason
 
 
 @pytest.mark.parametrize(

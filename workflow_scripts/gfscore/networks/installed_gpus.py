@@ -27,6 +27,9 @@ OLDEST_DRIVERS = {11: (450, 80), 12: (525, 60), 13: (580, 65)}
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 """Environment variable that hides GPUs from CUDA."""
 
+DRIVER = Path("/proc/driver/nvidia/version")
+"""File that Linux has where the driver of NVIDIA is loaded."""
+
 NO_GPU = f"this machine has no GPU that nvidia-smi shows ({VISIBLE_DEVICES} may hide it)"
 
 
@@ -91,15 +94,20 @@ def installed_gpus() -> InstalledGpus:
 def _installed_gpus(visible: str | None) -> InstalledGpus:
     program = which("nvidia-smi")
     if program is None:
-        return InstalledGpus()
+        if not DRIVER.exists():
+            return InstalledGpus()
+        return InstalledGpus(
+            reason="NVIDIA's driver is loaded, but nvidia-smi is not on the PATH, so that no GPU is used; a container "
+            "has it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+        )
     try:
         reply = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return InstalledGpus(reason=f"nvidia-smi does not answer ({error})")
+        return InstalledGpus(reason=f"nvidia-smi does not answer ({error}), so that no GPU is used")
     if reply.returncode:
         lines = (reply.stdout + reply.stderr).strip().splitlines()
         first = lines[0][:200] if lines else "it says nothing"
-        return InstalledGpus(reason=f"nvidia-smi fails ({first})")
+        return InstalledGpus(reason=f"nvidia-smi fails ({first}), so that no GPU is used")
     gpus = visible_gpus(reply.stdout, visible)
     if not gpus:
         return InstalledGpus()
