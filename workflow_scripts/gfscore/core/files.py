@@ -55,13 +55,13 @@ def atomic(path: Path | str) -> Iterator[Path]:
         Naming `path`, where the disk cannot be written to.
     """
     path = Path(path)
-    with _target_named(path):
+    with target_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     temporary = Path(name)
     try:
-        with _target_named(path):
+        with target_named(path):
             yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
@@ -73,8 +73,8 @@ def atomic(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def _target_named(path: Path) -> Iterator[None]:
-    # Replaces the file name in an error of the disk by the target's: writers only know the temporary one.
+def target_named(path: Path) -> Iterator[None]:
+    """Name a target in an error of its disk: what writes knows a temporary file alone, or names what it copies."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,7 @@
 """A bundle is accepted as it was made, wherever it lies, and refused after any single change."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from gfscore.images.dataset_source import dataset_settings
 from gfscore.show.page.provenance import time_of
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
 from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, image_file, sign
+from gfscore.workflow.entries import PlannedDataset
 from helpers import changed_bundles as bundles
 from helpers.finished_audits import finished_audit
 
@@ -216,8 +218,9 @@ def test_corrupted_copies_that_lie_elsewhere_are_not_opened(made, tmp_path):
     assert verify_bundle(bundle, required=["images"]).faults == []
 
 
-def test_a_table_of_images_is_no_file_that_holds_them():
-    settings = dataset_settings({"source": "image_csv"}, "given/images.csv", ["cat", "dog"])
+@pytest.mark.parametrize("source", ["image_csv", "labels"])
+def test_a_table_of_images_or_labels_is_no_file_that_holds_them(source):
+    settings = dataset_settings({"source": source}, "given/images.csv", ["cat", "dog"])
     dataset = SimpleNamespace(name="toy", images="given/images.csv", settings=settings)
     assert image_file(SimpleNamespace(dataset=dataset)) == {}
 
@@ -234,6 +237,26 @@ def test_a_bundle_is_whole_or_not_there(made, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="differs from its Parquet file"):
         write_bundle("toy", "other")
     assert not [path for path in (tmp_path / "copy").iterdir() if "other" in path.name]
+
+
+def test_a_full_disk_is_that_of_the_bundle_not_of_what_is_copied(made, tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(source), None, str(target))
+
+    monkeypatch.chdir(made[False])
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_bundle("toy", tmp_path / "other")
+    assert raised.value.filename == str(tmp_path / "other") and not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_images_may_be_called_like_a_file(made, tmp_path, monkeypatch):
+    shutil.copytree(made[True], tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    Path("data/v1.0").mkdir(parents=True)
+    monkeypatch.setattr(PlannedDataset, "images", "data/v1.0")
+    messages = write_bundle("toy", "other", parts=["images"])
+    assert len(messages) == 1 and messages[0].startswith("images: the audit has none")
 
 
 def test_the_statement_is_one_of_in_toto_and_names_nothing_of_this_machine(made, bundle):

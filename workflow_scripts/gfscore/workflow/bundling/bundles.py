@@ -18,7 +18,7 @@ from gfscore.audit.verdicts.declines import ReleaseFile
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import CHECKSUMS
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, umask
+from gfscore.core.files import read_json, target_named, umask
 from gfscore.core.mappings import without
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
@@ -121,10 +121,11 @@ def write_bundle(
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
-        _copy(files, draft)
-        if "proofs" in parts and not write_evidence(draft, planned, messages.append):
-            messages.append(f"proofs: the audit has no certificates and no counterexamples ({PARTS['proofs']})")
-        write_statement(Bundle.read(draft), planned)
+        with target_named(target):
+            _copy(files, draft)
+            if "proofs" in parts and not write_evidence(draft, planned, messages.append):
+                messages.append(f"proofs: the audit has no certificates and no counterexamples ({PARTS['proofs']})")
+            write_statement(Bundle.read(draft), planned)
         if key:
             sign(draft / STATEMENT, key)
         faults = verify_bundle(draft, report=report).faults
@@ -150,7 +151,8 @@ def _files_of(part: str, audit: PlannedAudit) -> Files:
     if part == "logits":
         return logit_files(audit)
     if part == "images":
-        return image_file(audit)
+        # A folder may be called like a file, data/v1.0.
+        return {name: path for name, path in image_file(audit).items() if not Path(path).is_dir()}
     files: Files = {}
     if part == "figures":
         for path in sorted(Path(audit.folder, "figures").iterdir()):

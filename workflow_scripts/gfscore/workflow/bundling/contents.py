@@ -27,6 +27,7 @@ from gfscore.core.files import no_number, read_json, write_text
 from gfscore.core.identity import label_of
 from gfscore.core.mappings import of_distinct_keys, only
 from gfscore.core.names import harmless, printable
+from gfscore.images.sources.labels import Labels
 from gfscore.tables.parquet_tables import read_identity
 from gfscore.workflow.plan import PlannedAudit
 from gfscore.workflow.user_files import RESULTS, STATEMENT, OptionalFile
@@ -148,8 +149,9 @@ def network_files(audit: PlannedAudit, read: Callable[[str], Json]) -> dict[str,
 def image_file(audit: PlannedAudit) -> Files:
     """The file of the images that an audit evaluates; nothing for images that come with a package, or in a folder."""
     path = audit.dataset.images
+    settings = audit.dataset.settings
     # A table of images has a setting that names their folder.
-    if not path or not PurePosixPath(path).suffix or hasattr(audit.dataset.settings, "images"):
+    if not path or not PurePosixPath(path).suffix or isinstance(settings, Labels) or hasattr(settings, "images"):
         return {}
     return {f"images/{audit.dataset.name}{PurePosixPath(path).suffix}": path}
 
