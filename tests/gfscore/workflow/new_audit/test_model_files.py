@@ -1,14 +1,20 @@
-"""Networks by name, with weights that were downloaded before."""
+"""Networks by name, with weights that were downloaded before, and in folders of timm."""
 
+import json
 from pathlib import Path
 
 import huggingface_hub
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from gfscore.core.errors import InputError
 from gfscore.networks.compatibility import import_torchvision
-from gfscore.workflow.new_audit.model_files import find_named
+from gfscore.networks.model_source import model_sources
+from gfscore.networks.timm_models import open_classifier
+from gfscore.workflow.new_audit.model_files import find_models, find_named
+from gfscore.workflow.new_audit.request import Request
 
 
 @pytest.fixture
@@ -45,6 +51,55 @@ def test_a_network_of_timm_brings_what_its_table_says(cache, monkeypatch):
     assert found.input.shape == (3, 224, 224) and found.input.pixels.preprocessing.std == pytest.approx(
         [0.229, 0.224, 0.225]
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "interpolation"),
+    [
+        ("inception_v3", {"num_classes": 1000, "transform_input": True}, "bilinear"),
+        ("googlenet", {"num_classes": 1000, "transform_input": True}, "bilinear"),
+        ("vit_b_16", {"num_classes": 1000, "image_size": 384}, "bicubic"),
+        ("efficientnet_b0", {"num_classes": 1000}, "bicubic"),
+    ],
+)
+def test_a_network_of_torchvision_is_built_as_with_its_weights(name, arguments, interpolation, cache):
+    weights = list(import_torchvision().models.get_model_weights(name))
+    sizes = [entry.transforms().crop_size[0] for entry in weights]
+    largest = weights[sizes.index(max(sizes))]
+    (cache / Path(largest.url).name).write_bytes(b"weights")
+    found = find_named(f"torchvision:{name}")
+    assert found.entry["arguments"] == arguments
+    assert found.input.resize.interpolation == interpolation == largest.transforms().interpolation.value
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "stated"),
+    [
+        ("resnet18", {"global_pool": "max"}, {"global_pool": "max", "checkpoint_path": "/other", "num_classes": 3}),
+        ("vit_tiny_patch16_224", {"img_size": 64}, {}),
+    ],
+)
+def test_a_folder_of_timm_is_built_with_its_arguments(name, arguments, stated, tmp_path):
+    import_torchvision()
+    timm = pytest.importorskip("timm")
+    network = timm.create_model(name, num_classes=3, **arguments).eval()
+    pretrained = {**network.pretrained_cfg, "input_size": [3, 64, 64]}
+    config = {
+        "architecture": name, "pretrained_cfg": pretrained, "model_args": stated,
+        "label_names": {"0": "cat", "1": "dog", "2": "elk"},
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_file(network.state_dict(), tmp_path / "model.safetensors")
+
+    (model,) = find_models(Request(models=(str(tmp_path),), data=None))
+    assert list(model.labels) == ["cat", "dog", "elk"]
+    settings = model_sources()["timm"].settings.model_validate(model.entry).explicit()
+    settings["image_shape"] = [3, 64, 64]
+    classifier = open_classifier(settings, model.path, image_shape=(3, 64, 64), classes=3, threads=1)
+    images = np.random.default_rng(0).random((2, 3, 64, 64), dtype=np.float32)
+    with torch.no_grad():
+        expected = network(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(classifier.logits(images), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from gfscore.networks.model_source import CHECKPOINTS
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.programs import KINDS, kind_of_program, require_usable
 from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
+from gfscore.networks.timm_models import RESERVED
 from gfscore.tables.logit_files import FORMATS
 from gfscore.workflow.new_audit.logit_files import find_logits
 from gfscore.workflow.new_audit.new_model import (
@@ -213,12 +214,20 @@ def _hub(folder: Path) -> NewModel:
     architecture = config.get("architecture")
     pretrained = config.get("pretrained_cfg")
     if isinstance(architecture, str) and isinstance(pretrained, dict):
+        label_names = config.get("label_names") or pretrained.get("label_names")
+        if label_names:
+            label_names = names_in_structure({"names": label_names}, folder / CONFIGURATION)[0].names
         return NewModel(
             name=name,
-            entry={"source": "timm", "path": str(path), "architecture": architecture},
+            entry={
+                "source": "timm",
+                "path": str(path),
+                "architecture": architecture,
+                **_arguments_of_timm(architecture, pretrained, config.get("model_args") or {}),
+            },
             words=f"timm's {architecture}",
             input=input_of_timm(pretrained, f"pretrained_cfg in {CONFIGURATION}"),
-            labels=config.get("label_names") or pretrained.get("label_names"),
+            labels=label_names,
         )
     if "model_type" not in config:
         raise InputError(
@@ -239,6 +248,22 @@ def _hub(folder: Path) -> NewModel:
         input=input_of_transformers(folder / "preprocessor_config.json"),
         labels=labels,
     )
+
+
+def _arguments_of_timm(
+    architecture: str, pretrained: Mapping[str, Any], model_args: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    # Setting `arguments`, by which timm builds the network of a folder: model_args without what follows from the data,
+    # and the size of images where the network is made for one and it is another than by default.
+    import_torchvision()
+    import timm
+
+    arguments = {key: value for key, value in model_args.items() if key not in RESERVED}
+    size = list(pretrained.get("input_size") or [])[1:]
+    default: Any = timm.get_pretrained_cfg(architecture) if timm.is_model(architecture) else None
+    if pretrained.get("fixed_input_size") and size and default and size != list(default.input_size)[1:]:
+        arguments.setdefault("img_size", size)
+    return {"arguments": arguments} if arguments else {}
 
 
 # ---- networks by name ----
@@ -308,19 +333,25 @@ def _of_torchvision(name: str) -> NewModel:
         transforms = weights.transforms()
         size = transforms.crop_size[0]
         labels = weights.meta["categories"]
+        # What torchvision sets where it makes a network with these weights.
+        arguments: dict[str, Any] = {"num_classes": len(labels)}
+        if name in ("googlenet", "inception_v3"):
+            arguments["transform_input"] = True
+        if name.startswith("vit_"):
+            arguments["image_size"] = size
         return NewModel(
             name=name,
             entry={
                 "source": "torch",
                 "path": path,
                 "architecture": f"torchvision.models:{name}",
-                "arguments": {"num_classes": len(labels)},
+                "arguments": arguments,
             },
             words=f"torchvision's {name}, weights {weights}",
             input=StatedInput(
                 shape=(3, size, size),
                 pixels=pixels_of(transforms.mean, transforms.std, f"the transforms of {weights}"),
-                resize=Resize("center_crop", size, transforms.resize_size[0]),
+                resize=Resize("center_crop", size, transforms.resize_size[0], transforms.interpolation.value),
             ),
             labels=labels,
         )
