@@ -27,6 +27,7 @@ from helpers.configurations import shipped_configuration
 
 H100 = InstalledGpus((Gpu("H100", 81_559, "580.95"),))
 TWO = InstalledGpus((Gpu("H100", 81_559, "580.95"), Gpu("small", 8_000, "580.95")))
+SMALL = InstalledGpus((Gpu("smaller", 900), Gpu("small", 1_000)))
 NONE = InstalledGpus()
 OLD = InstalledGpus(reason="driver 470 is too old; renew it", driver_too_old=True)
 DIGITS = Network(4 * 47_530, (1, 8, 8))
@@ -97,6 +98,8 @@ LARGE = Planned(100_000, 256, gradients=True)
         # Not what torch finds by itself: no job would know of the others on it.
         ("auto", NONE, JobDevice("cpu")), ("cuda", NONE, JobDevice("cuda")),
         ("auto", InstalledGpus((Gpu("unknown", None),)), JobDevice("auto", 100)),
+        # 1.2 GB for one image.
+        ("auto", SMALL, JobDevice("cpu")), ("cuda", SMALL, JobDevice("cuda", 100)),
     ],
 )  # fmt: skip
 def test_the_setting_decides_and_auto_leaves_it_to_the_rule(device, installed, expected):

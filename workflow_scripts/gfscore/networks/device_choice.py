@@ -1,7 +1,7 @@
 """Planning of inference: its settings, the threads of a network, and whether a GPU pays for a job.
 
 Decided from recorded numbers, never from the clock. The constants are measured ones, of one machine: an H100, and one
-core of its processor. So a job is given the same device in every run, on every machine that has a GPU.
+core of its processor. So a job is given the same device in every run, on every machine with a GPU that holds it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ CONTEXT_MB = 700
 """Memory of CUDA and its libraries in every process, in megabytes."""
 
 ACTIVATIONS = 60
-"""Activations that a backward pass needs, in units of sqrt(weights x pixels): ResNet-20, ResNet-50, WideResNet-28-10
-and 70-16 keep 36, 22, 36 and 53."""
+"""Activations that a backward pass needs at most, in units of sqrt(weights x pixels): DenseNet-121, MobileNetV2 and
+WideResNet-70-16 keep 52, 47 and 39, WideResNet-28-10 and ResNet-20 24, ResNet-50 and ViT-B/16 19, ResNet-18 7."""
 
 FORWARD_SHARE = 0.1
 """Share of these activations that is in memory at a time without gradients."""

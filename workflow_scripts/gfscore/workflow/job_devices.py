@@ -67,6 +67,10 @@ def choose(network: Network, planned: Planned, *, device: str, installed: Instal
         return without_gpu(device)
     if device == "auto" and not gpu_pays(network, planned.forwards):
         return JobDevice("cpu")
+    largest = max(gpu.memory_mb or math.inf for gpu in installed.usable)
+    if device == "auto" and memory_mb(network, 1, gradients=planned.gradients) > largest:
+        # Its step would end with the advice to run on the CPU.
+        return JobDevice("cpu")
     memory = memory_mb(network, planned.batch_size, gradients=planned.gradients)
     # The smallest GPU: which one a job gets is decided when it starts.
     smallest = min(installed.usable, key=lambda gpu: gpu.memory_mb or 0)
