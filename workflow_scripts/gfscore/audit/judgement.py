@@ -10,7 +10,7 @@ from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, group_bounds
 from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
 from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings, combine
-from gfscore.audit.verdicts.judging import evidence, judge
+from gfscore.audit.verdicts.judging import evidence, judge, judge_rule
 from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import read_json
@@ -113,6 +113,7 @@ def verdicts_on(
     class_names: Sequence[str],
     *,
     rules: Sequence[RuleSettings],
+    models: int,
     intervals: IntervalSettings,
     label_error_rates: ArrayLike | None,
     fp_lambda: float,
@@ -127,6 +128,8 @@ def verdicts_on(
         Names of the K classes.
     rules : sequence of RuleSettings
         All rules of the gate, over which 1 - confidence is split; those count that judge class values of this measure.
+    models : int
+        Number of models that it is split over: these, and those that were excluded because of the samples.
     intervals : IntervalSettings
     label_error_rates : array-like (K,) or None
         Shares of wrong labels; None if labels are assumed right.
@@ -145,12 +148,8 @@ def verdicts_on(
     candidates = candidates_of(
         values, class_names, rules=rules_of_measure, intervals=intervals, label_error_rates=label_error_rates
     )
-    verdicts = {}
-    for candidate in candidates:
-        verdicts_of_rules = []
-        for rule in rules_of_measure:
-            statistic = rule.statistic_of(class_names, lam=fp_lambda)
-            alpha = rule.alpha(rules=len(rules), models=len(candidates))
-            verdicts_of_rules.append(rule.verdict(*statistic.bounds(candidate.bounds[class_values], alpha)))
-        verdicts[f"{candidate.threat}/{candidate.model}"] = combine(verdicts_of_rules)
-    return verdicts
+    verdicts_of_rules: dict[str, list[str]] = {}
+    for rule in rules_of_measure:
+        for model in judge_rule(candidates, rule, rules=len(rules), models=models, lam=fp_lambda).models:
+            verdicts_of_rules.setdefault(model.label, []).append(model.verdict)
+    return {label: combine(verdicts) for label, verdicts in verdicts_of_rules.items()}

@@ -253,6 +253,8 @@ class Tabulation:
             judged,
             self.class_names,
             rules=parsed_rules(self.settings.gate),
+            # Of each remedy two, also of a model that was excluded.
+            models=2 * len(self.settings.remedies),
             intervals=intervals,
             label_error_rates=self.label_error_rates,
             fp_lambda=self.settings.disparity.fp_lambda,

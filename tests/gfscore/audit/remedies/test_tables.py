@@ -5,6 +5,8 @@ from gfscore.audit.judgement import verdicts_on
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
 from gfscore.audit.samples import ExpectedSamples
+from gfscore.audit.settings import DisparitySettings, TableSettings
+from gfscore.audit.tabulation import Tabulation
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.identity import ModelName
@@ -125,7 +127,7 @@ def test_bounds_hold_for_all_models_together():
 def test_the_rules_of_the_gate_are_asked_before_and_after():
     rules = parsed_rules([gate_rule(MEASURE, at_least=0.25), gate_rule("clean", at_least=0.9)])
     made = remedy([0.1, 0.6, 0.8], [0.5, 0.6, 0.5])
-    asked = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": LAM}
+    asked = {"models": 2, "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": LAM}
     verdicts = verdicts_on([made.original, made.judged], CLASSES, rules=rules, **asked)
     model = tables_of(made, verdicts=verdicts)["remedy_models"].iloc[0]
     assert (model["verdict_before"], model["verdict_after"]) == ("FAIL", "PASS")
@@ -137,7 +139,7 @@ def test_the_rules_of_the_gate_are_asked_before_and_after():
 
 def test_the_gates_other_rules_and_wrong_labels_count_in_the_verdict_on_a_remedy():
     values = [values_of([0.4, 0.6, 0.5], "M")]
-    asked = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": LAM}
+    asked = {"models": 1, "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": LAM}
     lowest = values[0].bounds(3, intervals=INTERVALS).lower(0.05).min()
     rule = gate_rule(MEASURE, at_least=float(lowest) - 1e-6)
     other = gate_rule("clean", at_least=0.9)
@@ -145,3 +147,20 @@ def test_the_gates_other_rules_and_wrong_labels_count_in_the_verdict_on_a_remedy
     assert verdicts_on(values, CLASSES, rules=parsed_rules([rule, other]), **asked) == {"none/M": "INCONCLUSIVE"}
     asked["label_error_rates"] = [0.2, 0.2, 0.2]
     assert verdicts_on(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "INCONCLUSIVE"}
+
+
+def test_the_remedy_of_a_model_that_was_excluded_counts_in_the_verdicts_on_the_others():
+    # The samples decide which models are excluded, so that those left are judged as strictly as all would be.
+    made = remedy([0.1, 0.6, 0.8], [0.5, 0.6, 0.5])
+    lowest = made.judged.bounds(3, intervals=INTERVALS).lower(0.05 / 2).min()
+    settings = {"intervals": INTERVALS, "disparity": DisparitySettings(fp_lambda=LAM)}
+    settings["gate"] = [gate_rule(MEASURE, at_least=float(lowest) - 1e-6)]
+    for planned, verdict in ((1, "PASS"), (2, "INCONCLUSIVE")):
+        tabulation = Tabulation(
+            audit_values=None,
+            class_names=CLASSES,
+            settings=TableSettings.model_construct(**settings, remedies=planned * [None]),
+            accuracies={},
+            remedies=[made],
+        )
+        assert tabulation._remedy_tables()["remedy_models"].iloc[0]["verdict_after"] == verdict

@@ -107,7 +107,7 @@ def judge(
     warned = [ModelRemark.model_validate(entry) for entry in selection.get("warned", [])]
     # Alpha is split over excluded models too, since the samples that are judged decided which ones to exclude.
     models = len(candidates) + len(excluded)
-    rule_verdicts = [_judge_rule(candidates, rule, rules=len(rules), models=models, lam=lam) for rule in rules]
+    rule_verdicts = [judge_rule(candidates, rule, rules=len(rules), models=models, lam=lam) for rule in rules]
     verdict = combine([rule.verdict for rule in rule_verdicts])
     sentence = _sentence(verdict, rule_verdicts, len(excluded), warned)
     return Judgement(
@@ -129,9 +129,21 @@ def _with_cautions(text: str, cautions: Sequence[str]) -> str:
     return text
 
 
-def _judge_rule(
+def judge_rule(
     candidates: Sequence[Candidate], rule: RuleSettings, *, rules: int, models: int, lam: float
 ) -> RuleVerdict:
+    """Judge one rule of a gate for every model.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        At least one model with bounds for the rule; their verdicts are in this order.
+    rule : RuleSettings
+    rules, models : int
+        Number of rules and of models that alpha is split over: all of the gate, and those that were excluded too.
+    lam : float
+        Weight lambda of RDI in FP.
+    """
     alpha = rule.alpha(rules=rules, models=models)
     model_verdicts = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
     bounds = candidates[0].bounds[rule.bounds_key]
