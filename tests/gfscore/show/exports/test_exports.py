@@ -145,7 +145,7 @@ def test_class_without_samples_and_unknown_robust_accuracy_are_dashes():
     summary = rows_of(audit.model_summary, "clean").assign(robust_accuracy=np.nan, robust_accuracy_source=None)
     text = table_of_models(summary, name="clean")
     assert {row[1] for row in cells_of(text)} == {"--"}
-    assert "No robust accuracy is known." in text
+    assert "No robust accuracy is known." in text and "sorted by score." in text
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_class_without_samples_and_unknown_robust_accuracy_are_dashes():
         ("a_b", "a\\_b"),
         ("50% & #1", "50\\% \\& \\#1"),
         ("\\input{x}", "\\textbackslash{}input\\{x\\}"),
-        ("~^$<>", "\\textasciitilde{}\\textasciicircum{}\\$\\textless{}\\textgreater{}"),
+        ("~^$<>|", "\\textasciitilde{}\\textasciicircum{}\\$\\textless{}\\textgreater{}\\textbar{}"),
         ("new\nline", "new line"),
     ],
 )

@@ -48,9 +48,10 @@ LATEX_SPECIAL = str.maketrans(
         "^": "\\textasciicircum{}",
         "<": "\\textless{}",
         ">": "\\textgreater{}",
+        "|": "\\textbar{}",
     }
 )
-"""What LaTeX would read as a command."""
+"""What LaTeX would read as a command, or print as another character."""
 
 OF_SAMPLES = {"Acc": "task_accuracy", "DP": "dp", "EOpp": "eopp", "EOdd": "eodd"}
 """Columns of all samples of the task, by title."""
@@ -72,7 +73,7 @@ def model_table(
     fp_lambda: float,
     calibrations: Calibrations,
 ) -> str:
-    """Scores and disparity of every model, best robust accuracy first: Tables 3 and 4 of the paper.
+    """Scores and disparity of every model, best robust accuracy, else score, first: Tables 3 and 4 of the paper.
 
     Disparity is of the values at T = 1, as in the paper. Calibrated scores are those of the objective that the paper's
     numbers follow, or of the first one where an audit does not have it.
@@ -124,8 +125,9 @@ def model_table(
     best_first = uncalibrated.sort_values(
         ["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last"
     )
+    order = "robust accuracy" if uncalibrated["robust_accuracy"].notna().any() else "score"
     caption = (
-        f"{measure.title} ({name}) of {_models_and_dataset(uncalibrated)}, sorted by robust accuracy. FP: class mean "
+        f"{measure.title} ({name}) of {_models_and_dataset(uncalibrated)}, sorted by {order}. FP: class mean "
         f"minus {setting(fp_lambda)} times RDI. {at_most}{calibration}{_sources(uncalibrated)}"
     )
     return latex_of(frame.loc[best_first.index], caption=caption, label=f"tab:{name}-models")
