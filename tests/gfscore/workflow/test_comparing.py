@@ -81,13 +81,18 @@ def test_where_no_class_is_surely_worse_the_page_says_what_may_be_hidden(bundles
     assert "NO CHANGE SHOWN" in page and "hidden" in page
 
 
-def test_a_bundle_is_named_by_its_own_folder(bundles, tmp_path, monkeypatch):
+def test_a_bundle_is_named_by_its_own_folder_and_must_be_as_stated(bundles, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(bundles / "before-run")
     finished_audit(per_class=60, signals=(3.0, 1.0))
     write_bundle("toy", tmp_path / "bundle")
     assert main(["compare", str(tmp_path / "bundle"), "toy", "--page", str(tmp_path / "page.html")]) == 0
     digest = read_json(tmp_path / "bundle/audits/toy/verdict.json")["dataset"]["digest"]
     assert digest[:12] in (tmp_path / "page.html").read_text()
+    shutil.copyfile(
+        bundles / "worse/audits/toy/model_summary.parquet", tmp_path / "bundle/audits/toy/model_summary.parquet"
+    )
+    assert main(["compare", str(tmp_path / "bundle"), "toy"]) == 3
+    assert "model_summary.parquet: edited or damaged, as statement.json says" in capsys.readouterr().err
 
 
 def test_tables_without_values_per_sample_give_no_page(bundles, tmp_path, capsys):

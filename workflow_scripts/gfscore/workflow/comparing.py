@@ -22,7 +22,7 @@ from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, span
 from gfscore.show.page.comparison import Side, render_comparison
 from gfscore.tables.csv_files import csv_text
-from gfscore.workflow.bundling.contents import Bundle, name_of
+from gfscore.workflow.bundling.contents import Bundle, name_of, other_digests, read_statement
 from gfscore.workflow.bundling.releases import IRRELEVANT, same_models, values_below
 from gfscore.workflow.plan import PlannedAudit
 from gfscore.workflow.resolved_file import resolved_audit
@@ -47,10 +47,13 @@ class ComparedAudit:
 
     @classmethod
     def named(cls, name: str) -> ComparedAudit:
-        """Audit of results/ by its name, or of the folder of a bundle or of an audit."""
+        """Audit of results/ by its name, or of the folder of an audit or of a bundle, whose files must be as stated."""
         path = Path(name)
         if (path / STATEMENT).is_file():
-            return cls(path / "audits" / Bundle.read(path).audit)
+            bundle = Bundle.read(path)
+            for fault in other_digests(bundle, read_statement(bundle.path(STATEMENT))):
+                raise InputError(f"{printable(path)}: {printable(fault)}; take the bundle from where it was handed out")
+            return cls(path / "audits" / bundle.audit)
         return cls(path if os.sep in name else AUDITS / name)
 
     @property

@@ -42,6 +42,7 @@ from gfscore.workflow.bundling.contents import (
     logit_files,
     name_of,
     network_files,
+    other_digests,
     read_statement,
     require_signed,
     sign,
@@ -252,7 +253,7 @@ def verify_bundle(
         return _without_folder(verification, folder)
 
     words = "every file has the digest of the statement, none is missing, none was added"
-    verification.check("digests", words, partial(_other_digests, bundle, statement))
+    verification.check("digests", words, partial(other_digests, bundle, statement))
     _check_signature(verification, bundle, allowed_signers, identity)
     if verification.faults:
         reason = "the files are not those of the statement, so nothing was computed from them"
@@ -273,21 +274,6 @@ def _without_folder(verification: Verification, folder: Path) -> Verification:
 
 
 # ---- statement and signature ----
-
-
-def _other_digests(bundle: Bundle, statement: Json) -> Iterator[str]:
-    digest_of = {item["name"]: item["digest"]["sha256"] for item in statement["subject"]}
-    if len(digest_of) < len(statement["subject"]):
-        yield f"{STATEMENT}: names a file twice"
-    stated_files = {name for name in digest_of if not name.startswith("model:")}
-    digests = bundle.stated_digests()
-    for name in sorted(stated_files | digests.keys()):
-        if name not in digests:
-            yield f"{name}: missing, as {STATEMENT} says"
-        elif name not in stated_files:
-            yield f"{name}: added, as {STATEMENT} says"
-        elif digests[name] != digest_of[name]:
-            yield f"{name}: edited or damaged, as {STATEMENT} says"
 
 
 def _check_signature(

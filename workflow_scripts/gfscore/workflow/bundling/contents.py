@@ -317,6 +317,22 @@ def read_statement(path: Path) -> Json:
         raise InputError(f"{path}: not readable as JSON ({error}); ask for the bundle again") from error
 
 
+def other_digests(bundle: Bundle, statement: Json) -> Iterator[str]:
+    """Yield which files of a bundle are not those that its statement names."""
+    digest_of = {item["name"]: item["digest"]["sha256"] for item in statement["subject"]}
+    if len(digest_of) < len(statement["subject"]):
+        yield f"{STATEMENT}: names a file twice"
+    stated_files = {name for name in digest_of if not name.startswith("model:")}
+    digests = bundle.stated_digests()
+    for name in sorted(stated_files | digests.keys()):
+        if name not in digests:
+            yield f"{name}: missing, as {STATEMENT} says"
+        elif name not in stated_files:
+            yield f"{name}: added, as {STATEMENT} says"
+        elif digests[name] != digest_of[name]:
+            yield f"{name}: edited or damaged, as {STATEMENT} says"
+
+
 # ---- signature ----
 
 
