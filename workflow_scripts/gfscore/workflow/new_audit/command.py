@@ -90,7 +90,10 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say whether and how an audit is run."""
     parser.add_argument("--dry-run", action="store_true", help="write the file, run nothing")
     parser.add_argument(
-        "--cores", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        "--cores",
+        type=int,
+        default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2,
+        help="cores to use, by default %(default)d",
     )
 
 
@@ -101,7 +104,7 @@ def add_request_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--architecture", metavar="WHAT", help="timm:NAME, torchvision:NAME or FILE.py:FUNCTION")
     parser.add_argument(
         "--preprocessing", metavar="HOW",
-        help="none, imagenet, cifar10, half or mean=M/M/M,std=S/S/S, and bgr and 255 where they apply: imagenet,bgr",
+        help="none, imagenet, cifar10, half, caffe or mean=M/M/M,std=S/S/S, and bgr and 255 where they apply: imagenet,bgr",
     )  # fmt: skip
     parser.add_argument(
         "--labels",
@@ -119,7 +122,10 @@ def add_request_options(parser: argparse.ArgumentParser) -> None:
         "--norm", choices=["linf", "l2"], default=DEFAULTS["norm"], help="norm of the attacks; by default linf"
     )
     parser.add_argument(
-        "--eps", metavar="RADII", help="up to three radii, separated by commas, the gate's first: 8/255,4/255"
+        "--eps",
+        metavar="RADII",
+        help="up to three radii, separated by commas, the gate's first: 8/255,4/255; by default 8/255 in linf and 0.5 in "
+        "l2, for images below 32 pixels 0.1 and 1.0",
     )
     parser.add_argument("--size", type=int, metavar="PIXELS", help="side of the images; by default what the model says")
     parser.add_argument(
@@ -128,7 +134,10 @@ def add_request_options(parser: argparse.ArgumentParser) -> None:
         help="read images as they are stored, or turned by their EXIF orientation; by default what surely fits better",
     )
     parser.add_argument(
-        "--minutes", type=float, default=DEFAULTS["minutes"], help="what the audit may take: the samples follow from it"
+        "--minutes",
+        type=float,
+        default=DEFAULTS["minutes"],
+        help="what the audit may take, by default %(default)g: the samples follow from it",
     )
     parser.add_argument(
         "--output", metavar="NAME", help="output with the logits, or its place from 0, where several may be it"
