@@ -103,9 +103,11 @@ def add_request_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="name of the audit; by default that of the model's file")
     parser.add_argument("--architecture", metavar="WHAT", help="timm:NAME, torchvision:NAME or FILE.py:FUNCTION")
     parser.add_argument(
-        "--preprocessing", metavar="HOW",
-        help="none, imagenet, cifar10, half, caffe or mean=M/M/M,std=S/S/S, and bgr and 255 where they apply: imagenet,bgr",
-    )  # fmt: skip
+        "--preprocessing",
+        metavar="HOW",
+        help="none, imagenet, cifar10, half, caffe or mean=M/M/M,std=S/S/S, and bgr and 255 where they apply: "
+        "imagenet,bgr",
+    )
     parser.add_argument(
         "--labels",
         metavar="NAMES",
@@ -124,8 +126,8 @@ def add_request_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--eps",
         metavar="RADII",
-        help="up to three radii, separated by commas, the gate's first: 8/255,4/255; by default 8/255 in linf and 0.5 in "
-        "l2, for images below 32 pixels 0.1 and 1.0",
+        help="up to three radii, separated by commas, the gate's first: 8/255,4/255; by default 8/255 in linf and 0.5 "
+        "in l2, for images below 32 pixels 0.1 and 1.0",
     )
     parser.add_argument("--size", type=int, metavar="PIXELS", help="side of the images; by default what the model says")
     parser.add_argument(
