@@ -173,7 +173,7 @@ def test_every_gpu_part_runs_on_the_processor_at_a_hundredth_of_its_size(gpu, tm
     """Audits are planned only; the others compute."""
     size = gpu.Size("cpu", 0.01)
     computed = [name for name in gpu.PARTS if name not in ("onnx", "demo", "two-models")]
-    assert {"attacks", "search", "values", "resnet-50-tf32"} <= set(computed)
+    assert {"attacks", "search", "values", "resnet-50"} <= set(computed)
     for name in computed:
         gpu.run_here(name, size, tmp_path / "gpu.json")
     (parts,) = json.loads((tmp_path / "gpu.json").read_text()).values()
