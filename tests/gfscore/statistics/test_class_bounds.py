@@ -116,6 +116,13 @@ def test_values_that_a_method_says_nothing_about_are_refused():
         interval_of(np.array([0, 1, 0.5, 0.2]), labels, 2, method="clopper_pearson", alpha=0.05)
 
 
+@pytest.mark.parametrize("value_range", [(1.0, 0.0), (0.0, 0.0), (0.0, math.nan)])
+def test_a_range_without_values_is_refused(value_range):
+    samples = class_samples([0.0, 0.0], [0, 1], 2, seed=0)
+    with pytest.raises(InputError, match="value_range must be two numbers, the lowest first"):
+        ClassBounds(samples, value_range, "hoeffding")
+
+
 def test_clopper_pearson_by_hand():
     # No success in 10: upper bound 1 - (alpha / 4)^(1/10) with two classes; every trial a success mirrors it.
     values, labels = np.repeat([0.0, 1.0], 10), np.repeat([0, 1], 10)

@@ -86,7 +86,7 @@ class ClassBounds:
     Raises
     ------
     InputError
-        For an unknown method, and for values for which the method has no guarantee.
+        For an unknown method, an empty range, and values for which the method has no guarantee.
 
     References
     ----------
@@ -101,9 +101,11 @@ class ClassBounds:
     upper_samples: ClassSamples | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown method, and values for which the method has no guarantee."""
+        """Refuse an unknown method, an empty range, and values for which the method has no guarantee."""
         if self.method not in METHODS:
             raise InputError(f"interval method {self.method!r} is unknown; choose one of {', '.join(METHODS)}")
+        if not self.value_range[0] < self.value_range[1]:
+            raise InputError(f"value_range must be two numbers, the lowest first, got {self.value_range}")
         unit = np.concatenate([self._unit(self.samples), self._unit(self.largest)])
         outside = (unit < -RANGE_TOLERANCE) | (unit > 1 + RANGE_TOLERANCE)
         if outside.any():
