@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from gfscore.audit.class_scores import class_score_table, vulnerability_table
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
@@ -21,12 +20,11 @@ from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import ComparisonSettings, DisparitySettings, IntervalSettings
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
-from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings
+from gfscore.audit.verdicts.gate_rules import BoundsKey, rule_on
 from gfscore.audit.verdicts.verdict import Judgement
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.core.names import numbered
-from gfscore.core.settings import first_fault
 from gfscore.measures import NamedMeasure
 
 DATASET = "these samples"
@@ -147,10 +145,7 @@ class AuditInMemory:
             For settings that a rule cannot have, a statistic that is not computed from class values alone, and an
             unknown class.
         """
-        try:
-            rule = RuleSettings.model_validate({"measure": self.measure.name, **entry})
-        except ValidationError as error:
-            raise InputError(f"rule: {first_fault(error)}") from error
+        rule = rule_on(self.measure.name, entry)
         if rule.bounds_key != BoundsKey(self.measure.name):
             raise InputError(
                 f"rule: statistic {rule.statistic} needs more than class values; choose wcr, value, rdi or another one"

@@ -156,7 +156,38 @@ def test_no_number_is_promised_that_cannot_be():
 @pytest.mark.parametrize("power", [0, 1, -1, 2])
 def test_power_is_a_probability(power):
     with pytest.raises(InputError, match="power must lie strictly between 0 and 1"):
-        samples_for_interval(bounds(np.full(40, 0.3), 2), half_width=0.1, alpha=0.05, power=power)
+        samples_for_rule(bounds(np.full(40, 0.3), 2), {"at_least": 0.2}, alpha=0.05, power=power)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        ({}, "a rule needs one threshold"),
+        ({"at_least": 0.2, "at_most": 0.3}, "a rule needs one threshold"),
+        ({"at_most": 0.2}, "more is better; give its threshold as at_least"),
+        ({"statistic": "class", "at_least": 0.2}, "name a class"),
+        ({"statistic": "wrc", "at_least": 0.2}, "did you mean 'wcr'"),
+        ({"at_least": "a lot"}, "at_least: "),
+    ],
+)
+def test_a_plan_is_for_a_rule_that_a_gate_could_have(rule, fault):
+    with pytest.raises(InputError, match=fault):
+        samples_for_rule(bounds(np.full(40, 0.3), 2), rule, alpha=0.05)
+
+
+def test_a_plan_judges_the_worst_class_where_no_statistic_is_named():
+    seen = bounds(np.repeat([0.3, 0.6], 50), 2)
+    named = samples_for_rule(seen, {"statistic": "wcr", "at_least": "1/5"}, alpha=0.05)
+    assert samples_for_rule(seen, {"at_least": 0.2}, alpha=0.05) == named
+
+
+@pytest.mark.parametrize("alpha", [0, 1, 2])
+def test_a_plan_needs_an_error_probability(alpha):
+    seen = bounds(np.full(40, 0.3), 2)
+    with pytest.raises(InputError, match="alpha must lie strictly between 0 and 1"):
+        samples_for_rule(seen, {"at_least": 0.2}, alpha=alpha)
+    with pytest.raises(InputError, match="alpha must lie strictly between 0 and 1"):
+        samples_for_interval(seen, half_width=0.1, alpha=alpha)
 
 
 def test_a_half_width_that_cannot_be_reached_is_an_error():

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from gfscore.audit.metrics import BOUNDED, METRICS
 from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.audit.metrics.rdi import METRIC as RDI
 from gfscore.audit.metrics.wcr import METRIC as WCR
 from gfscore.core.errors import InputError, unknown_name
-from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, refusal
+from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, first_fault, refusal
 
 if TYPE_CHECKING:
     from gfscore.audit.metrics.declaration import BoundsOfClasses
@@ -241,6 +241,14 @@ class RuleSettings(Sparse):
 def parsed_rules(rules: Sequence[Mapping[str, Any]]) -> list[RuleSettings]:
     """Rules of a gate from their entries in config.yaml."""
     return [RuleSettings.model_validate(rule) for rule in rules]
+
+
+def rule_on(measure: str, entry: Mapping[str, Any]) -> RuleSettings:
+    """Rule on a measure from the rest of its entry in config.yaml; InputError for settings that a rule cannot have."""
+    try:
+        return RuleSettings.model_validate({"measure": measure, **entry})
+    except ValidationError as error:
+        raise InputError(f"rule: {first_fault(error)}") from error
 
 
 # ---- statistics ----

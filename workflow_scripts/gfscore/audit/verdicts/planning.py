@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from gfscore.audit.verdicts.gate_rules import DIRECTIONS, INCONCLUSIVE, Statistic, statistic_of, verdict_of
+from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE, Statistic, rule_on, verdict_of
 from gfscore.core.errors import InputError
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.expected_bounds import expected_bounds
+from gfscore.statistics.intervals import require_alpha
 
 EVEN_CHANCE = 0.5
 """Power of a plan for which none is asked."""
@@ -41,8 +42,8 @@ def samples_for_rule(
     bounds : ClassBounds
         Bounds from the samples at hand, whose distributions the plan supposes.
     rule : mapping
-        The rule as config.yaml writes it: `statistic`, its threshold `at_least` or `at_most`, and `class` or
-        `attribute` where the statistic names one.
+        The rule as config.yaml writes it: its threshold `at_least` or `at_most`, `statistic`, by default the worst
+        class, and `class` or `attribute` where the statistic names one.
     alpha : float
         Probability of a wrong verdict.
     power : float
@@ -57,16 +58,18 @@ def samples_for_rule(
     -------
     int or None
         None when no number is known to suffice.
+
+    Raises
+    ------
+    InputError
+        For settings that a rule cannot have, an unknown class, and an alpha or a power outside (0, 1).
     """
-    direction = next(direction for direction in DIRECTIONS if rule.get(direction) is not None)
-    statistic = statistic_of(
-        rule["statistic"],
-        class_name=rule.get("class"),
-        attribute=rule.get("attribute"),
-        class_names=class_names or range(len(bounds.n)),
-        lam=lam,
+    require_alpha(alpha)
+    settings = rule_on("measure", rule)
+    statistic = settings.statistic_of(class_names or list(map(str, range(len(bounds.n)))), lam=lam)
+    return fewest_samples(
+        bounds, statistic, direction=settings.direction, threshold=settings.threshold, alpha=alpha, power=power
     )
-    return fewest_samples(bounds, statistic, direction=direction, threshold=rule[direction], alpha=alpha, power=power)
 
 
 def fewest_samples(
@@ -89,12 +92,11 @@ def fewest_samples(
     return _fewest(is_decided, start=_smallest(bounds.n))
 
 
-def samples_for_interval(
-    bounds: ClassBounds, *, half_width: float, alpha: float, power: float | None = None
-) -> int | None:
+def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float) -> int | None:
     """Fewest samples per class for simultaneous intervals of all classes that are narrow enough.
 
-    For Hoeffding's intervals, which need no distribution, see samples_for_half_width.
+    The plan suffices if every class keeps exactly its present distribution. For Hoeffding's intervals, which need no
+    distribution, see samples_for_half_width.
 
     Parameters
     ----------
@@ -104,9 +106,6 @@ def samples_for_interval(
         Largest half-width of an interval, above 0.
     alpha : float
         1 - the simultaneous confidence.
-    power : float, optional
-        Wanted probability that all intervals are narrow enough. By default the plan suffices if every class keeps
-        exactly its present distribution.
 
     Returns
     -------
@@ -116,11 +115,12 @@ def samples_for_interval(
     Raises
     ------
     InputError
-        For a half-width that is not positive.
+        For a half-width that is not positive, and an alpha outside (0, 1).
     """
+    require_alpha(alpha)
     if half_width <= 0:
         raise InputError(f"half-width must be positive, got {half_width}")
-    plan = expected_bounds(bounds, reserve=_reserve(power, len(bounds.n)))
+    plan = expected_bounds(bounds)
     alpha_of_end = alpha / (2 * len(bounds.n))
     present = bounds.n > 0
 
@@ -132,9 +132,7 @@ def samples_for_interval(
     return _fewest(narrow, start=_smallest(bounds.n))
 
 
-def _reserve(power: float | None, classes: int) -> float:
-    if power is None:
-        return 0.0
+def _reserve(power: float, classes: int) -> float:
     if not 0 < power < 1:
         raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
     # All classes must do this well at once: by a union bound, each may fail with probability (1 - power) / K.
