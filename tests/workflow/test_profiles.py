@@ -83,7 +83,9 @@ def pretended_gpus(folder, count, *, cuda="13.0", driver="580.95.05"):
     if not count:
         return {}
     program = folder / "nvidia-smi"
-    lines = [f"echo '{index}, GPU-{index}, {driver}, 81559, NVIDIA H100'\n" for index in range(count)]
+    lines = [
+        f"echo '{index}, GPU-{index}, {driver}, Default, Disabled, 81559, NVIDIA H100'\n" for index in range(count)
+    ]
     program.write_text("#!/bin/sh\n" + "".join(lines))
     program.chmod(0o755)
     torch = folder / "torch"

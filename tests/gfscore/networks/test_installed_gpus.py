@@ -13,8 +13,8 @@ from gfscore.networks.installed_gpus import (
     visible_gpus,
 )
 
-FIRST = "0, GPU-aaaa1111, 580.95.05, 81559, NVIDIA H100 80GB HBM3"
-SECOND = "1, GPU-bbbb2222, 580.95.05, 24564, NVIDIA GeForce RTX 4090"
+FIRST = "0, GPU-aaaa1111, 580.95.05, Default, Disabled, 81559, NVIDIA H100 80GB HBM3"
+SECOND = "1, GPU-bbbb2222, 580.95.05, Default, [N/A], 24564, NVIDIA GeForce RTX 4090"
 CUDA_13 = TorchBuild("2.13.0+cu130", "13.0")
 
 
@@ -53,13 +53,19 @@ def test_gpus_are_read_with_their_memory(nvidia_smi):
     ],
 )  # fmt: skip
 def test_cuda_visible_devices_hides_the_others(visible, names):
-    reply = "0, GPU-aaaa, 580.95, 81559, first\n1, GPU-bbbb, 580.95, 24564, second\n"
+    reply = "0, GPU-aaaa, 580.95, Default, [N/A], 81559, first\n1, GPU-bbbb, 580.95, Default, [N/A], 24564, second\n"
     assert [gpu.name for gpu in visible_gpus(reply, visible)] == names
 
 
 def test_a_gpu_of_unknown_memory_has_none(nvidia_smi):
-    nvidia_smi("0, GPU-aaaa1111, 580.95.05, [N/A], NVIDIA GB10")
+    nvidia_smi("0, GPU-aaaa1111, 580.95.05, Default, [N/A], [N/A], NVIDIA GB10")
     assert installed_gpus().usable == (Gpu("NVIDIA GB10", None, "580.95.05"),)
+
+
+@pytest.mark.parametrize("modes", ["Exclusive_Process, Disabled", "Default, Enabled"])
+def test_a_gpu_that_jobs_cannot_share_by_its_memory_is_taken_whole(modes, nvidia_smi):
+    nvidia_smi(FIRST.replace("Default, Disabled", modes))
+    assert [gpu.memory_mb for gpu in installed_gpus().usable] == [None]
 
 
 def test_a_slice_of_a_gpu_is_used_with_the_driver_of_the_machine(nvidia_smi, monkeypatch):

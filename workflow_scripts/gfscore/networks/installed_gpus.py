@@ -15,7 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-QUERY = ("--query-gpu=index,uuid,driver_version,memory.total,name", "--format=csv,noheader,nounits")
+QUERY = (
+    "--query-gpu=index,uuid,driver_version,compute_mode,mig.mode.current,memory.total,name",
+    "--format=csv,noheader,nounits",
+)
 """Options of nvidia-smi: a line for each GPU, memory in MiB."""
 
 TIMEOUT_S = 20
@@ -41,7 +44,8 @@ class Gpu:
     ----------
     name : str
     memory_mb : int or None
-        Memory in megabytes, None where unknown.
+        Memory in megabytes. None where a job has to take all of it: it is unknown, that of a slice (MIG) is another, or
+        its compute mode allows one process at a time.
     driver : str
         Version of its driver.
     """
@@ -127,11 +131,12 @@ def visible_gpus(reply: str, visible: str | None) -> list[Gpu]:
     gpus: dict[str, Gpu] = {}
     uuids: dict[str, str] = {}
     for line in reply.splitlines():
-        fields = [field.strip() for field in line.split(",", maxsplit=4)]
-        if len(fields) < 5:
+        fields = [field.strip() for field in line.split(",", maxsplit=6)]
+        if len(fields) < 7:
             continue
-        index, uuid, driver, memory, name = fields
-        gpus[index] = Gpu(name, int(memory) if memory.isdigit() else None, driver)
+        index, uuid, driver, mode, slices, memory, name = fields
+        shared = memory.isdigit() and not mode.startswith("Exclusive") and slices != "Enabled"
+        gpus[index] = Gpu(name, int(memory) if shared else None, driver)
         uuids[uuid] = index
     if visible is None:
         return list(gpus.values())
