@@ -31,6 +31,18 @@ OWN = MODEL DATA ARCHITECTURE PREPROCESSING LABELS ARRAYS VALUE_RANGE IMAGE_FOLD
 	MINUTES OUTPUT PROBABILITIES DEVICE TRUST_CODE FORCE
 MODEL =
 export AUDIT $(OWN)
+# A misspelt option would be left out, and one without MODEL audit the demo; those of a make around this one are its own.
+OPTIONS = VENV PYTHON CORES ARGS CONFIG RUN AUDIT TORCH_BUILD $(OWN)
+COMMAND_LINE = $(foreach name,$(filter-out .% -%,$(.VARIABLES)),$(if $(filter command,$(origin $(name))),$(name)))
+GIVEN = $(if $(filter 0,$(MAKELEVEL)),$(COMMAND_LINE))
+ifneq ($(filter-out $(OPTIONS),$(GIVEN)),)
+$(error no such option: $(filter-out $(OPTIONS),$(GIVEN)); there are $(sort $(OPTIONS)))
+endif
+ifeq ($(MODEL),)
+ifneq ($(filter-out MODEL,$(filter $(OWN),$(GIVEN))),)
+$(error $(filter-out MODEL,$(filter $(OWN),$(GIVEN))) without MODEL; name one: make audit MODEL=net.onnx DATA=images/)
+endif
+endif
 # Else every process compiles the modules that it imports, as the environment is installed without compiling all.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,6 +1,8 @@
 """gfscore audit up to the file that it writes: once, again, otherwise, and by make's variables."""
 
 import os
+import re
+import subprocess
 
 import pytest
 import yaml
@@ -8,6 +10,7 @@ import yaml
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.new_audit import command
 from gfscore.workflow.new_audit.request import Request
+from helpers.configurations import ROOT
 
 
 def audit(*arguments):
@@ -117,3 +120,30 @@ def test_a_process_that_dies_is_told(own, project, monkeypatch, capsys):
 def test_a_request_survives_its_text():
     request = Request(("a", "b"), None, eps=("8/255",), labels="x,y", minutes=2.5)
     assert Request.from_json(request.to_json()) == request
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["MODLE=net.onnx", "DATA=images"], "no such option: MODLE; there are .* MODEL "),
+        (["MODEL=net.onnx", "DATA=images", "EPSILON=2/255"], "no such option: EPSILON; "),
+        (["DATA=images"], "DATA without MODEL; "),
+        (["MODEL=", "DATA="], "DATA without MODEL; "),
+    ],
+)
+def test_a_misspelt_option_of_make_is_refused_where_it_would_be_left_out(options, message):
+    planned = subprocess.run(
+        ["make", "--dry-run", "audit", *options], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert planned.returncode
+    assert re.search(message, planned.stderr)
+
+
+@pytest.mark.parametrize("level", ["0", "1"])
+def test_make_takes_every_option_of_its_own_and_variables_of_a_make_around_it(level):
+    options = ["CONFIG=mine.yaml", "RUN=mine", "VENV=env", "MODEL=net.onnx", "DATA=images", "EPS=2/255"]
+    environment = os.environ | {"MAKELEVEL": level, "DATA": "of the shell"}
+    if level == "1":
+        options.append("VERSION=1.2")
+    command = ["make", "--dry-run", "audit", *options]
+    assert "gfscore.workflow.command audit" in subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
