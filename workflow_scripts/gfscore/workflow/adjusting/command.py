@@ -269,7 +269,8 @@ class RemediedModel:
                 losing.append(change)
         print(f"  surely gain     {printable(', '.join(gaining) or 'none')}")
         print(f"  surely pay      {printable(', '.join(losing) or 'none')}")
-        if changes["verdict_before"]:
+        # NaN where the gate has no rule about this measure.
+        if isinstance(changes["verdict_before"], str):
             print(f"  verdict         {changes['verdict_before']}, then {changes['verdict_after']}")
 
     def _print_share(self) -> None:
