@@ -196,6 +196,18 @@ def test_what_the_profile_of_a_workstation_shows_as_comments_is_understood(asked
     assert {resources["gpu_percent"] for _, resources in jobs["measure_model"]} <= {"25", "50"}
 
 
+def test_a_part_of_a_gpu_of_slurm_is_asked_for_with_its_partition():
+    """The plugin chooses a partition with GPUs by `gpu` and by gres that name one, not by shards or MPS."""
+    folder = ROOT / "profiles/slurm-gpu"
+    partitions = yaml.safe_load((folder / "partitions.yaml").read_text())["partitions"]
+    asked = re.findall(
+        r"""^# +gres: "'(\w+):\d+'"\n# +(\w+): "'(\w+)'"$""", (folder / "config.yaml").read_text(), re.MULTILINE
+    )
+    named = {gres: (key, partition) for gres, key, partition in asked if gres != "gpu"}
+    assert named.keys() == {"shard", "mps"}
+    assert all(key == "slurm_partition" and partitions[name]["max_gpu"] for key, name in named.values())
+
+
 def test_on_a_cluster_every_job_has_memory_and_time_and_more_at_each_attempt(asked_for):
     options = "--profile", "profiles/slurm-gpu", "--configfile", "config.yaml", TWO_MODELS
     first, second = asked_for(*options), asked_for(*options, "--attempt", "2")
