@@ -17,14 +17,14 @@ if gpus.usable and "gpu_percent" not in workflow.global_resources:
 def job_device(wildcards, input):
     """Device of a job that shows images to a classifier, and its part of a GPU; FileNotFoundError before its inputs."""
     asked = config["inference"]["device"]
-    if on_cluster or asked == "cpu":
+    model = plan.model(wildcards.dataset, wildcards.threat, wildcards.model)
+    if asked == "cpu" or model.entry.get("gradients") is False:
+        # A file without gradients runs outside of torch, which has the GPU.
+        return job_devices.JobDevice("cpu")
+    if on_cluster:
         return job_devices.JobDevice(asked)
     if not gpus.usable:
         return job_devices.without_gpu(asked)
-    model = plan.model(wildcards.dataset, wildcards.threat, wildcards.model)
-    if model.entry.get("gradients") is False:
-        # Such a file runs outside of torch, which has the GPU.
-        return job_devices.JobDevice("cpu")
     return device_of_files(
         input.dataset,
         input.model,

@@ -74,6 +74,10 @@ def place_results(repository):
             f"adversarial-linf]}}}}\nrun: [{name}]\n"
         )
 
+    (repository / "no_gradients.yaml").write_text(
+        "models: {small: {none: {net: {gradients: false}}}}\naudits: {small: {measures: [clean, great-softmax]}}\n"
+    )
+
 
 def pretended_gpus(folder, count, *, cuda="13.0", driver="580.95.05"):
     """Variables of an environment with so many pretended GPUs, and a torch for a version of CUDA, None for the CPU.
@@ -194,6 +198,13 @@ def test_what_the_profile_of_a_workstation_shows_as_comments_is_understood(asked
     (profile / "config.yaml").write_text(commented)
     jobs = asked_for("--profile", str(profile), *DEMO, "large.yaml", gpus=2)
     assert {resources["gpu_percent"] for _, resources in jobs["measure_model"]} <= {"25", "50"}
+
+
+def test_on_a_cluster_a_model_outside_of_torch_asks_for_no_gpu(asked_for):
+    options = "--profile", "profiles/slurm-gpu", "--configfile", "config.yaml", "small.yaml"
+    for files, gpus in (((), {"1"}), (("no_gradients.yaml",), {"0"})):
+        jobs = asked_for(*options, *files)
+        assert {resources["gpu"] for _, resources in jobs["extract_logits"]} == gpus
 
 
 def test_a_part_of_a_gpu_of_slurm_is_asked_for_with_its_partition():
