@@ -57,14 +57,13 @@ def audit_for_page(*, grouped=False, with_remedy=None, **settings):
         audit.class_scores,
         audit.model_summary,
         audit.vulnerability,
-        audit.calibration,
-        audit.calibration_results,
-        audit.sensitivity,
-        **_compared(audit, scores),
-        confusions=_confusions(audit, scores),
-        measures={"falsification": _falsification(scores)}
+        {"sensitivity": audit.sensitivity, "confusions": _confusions(audit, scores)}
+        | ({} if audit.calibration is None else {"calibration": audit.calibration})
+        | {"falsification": _falsification(scores)}
+        | _compared(audit, scores)
         | (grouped_tables(audit) if grouped else {})
         | ({} if with_remedy is None else _with_remedy(audit, with_remedy)),
+        audit.calibration_results,
     )
     return SimpleNamespace(audit=audit, tables=tables, sweeps=sweeps)
 

@@ -568,11 +568,11 @@ FEW_MEASURES = {"clean": {"kind": "clean"}, GREAT: {"kind": "great"}}
 
 
 def subject_of(tables, measure=None, *, measures=None, **settings):
-    """Subject of tables by name, of which those that AuditTables has no field for are of what an audit measures."""
+    """Subject of tables by name, and of calibration_results."""
     own = {name: frame for name, frame in tables.items() if name in AuditTables.__dataclass_fields__}
-    others = {name: frame for name, frame in tables.items() if name not in own}
+    others = {name: frame for name, frame in tables.items() if name not in own and frame is not None}
     needed = {name: own.pop(name, None) for name in ("class_scores", "model_summary", "vulnerability")}
-    found = AuditTables(**needed, **own, measures=others)
+    found = AuditTables(**needed, **own, others=others)
     return Subject(found, named_measures(measures or FEW_MEASURES), LAM, measure=measure, **settings)
 
 

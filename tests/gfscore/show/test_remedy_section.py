@@ -31,7 +31,7 @@ def section_of(text):
 @pytest.mark.parametrize(("gain", "kind"), [(0.3, HELPS), (0.02, NOT_SHOWN)])
 def test_a_model_that_fails_has_its_remedy_beside_the_verdict(gain, kind):
     made = audit(at_least=1.2, gain=gain)
-    rows = remedies_in_short(made.tables.measures["remedy_models"], made.tables.measures["remedy_classes"])
+    rows = remedies_in_short(made.tables.named("remedy_models"), made.tables.named("remedy_classes"))
     finding = finding_of(rows.iloc[0])
     assert finding.kind == kind
     text = page_of(made)

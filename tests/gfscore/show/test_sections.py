@@ -48,9 +48,9 @@ def test_rows_over_classes_keep_their_names():
     """The mean over classes and the worst of them have one index."""
     frame = pd.DataFrame({"class_index": [0, -1, -1, -1], "class_name": ["cat", "macro", "worst", None]})
     empty = pd.DataFrame()
-    tables = AuditTables(empty, empty, empty, measures={"group_metrics": frame})
+    tables = AuditTables(empty, empty, empty, others={"group_metrics": frame})
     rows = Contents.rows(SimpleNamespace(tables=tables), "group_metrics")
-    assert list(rows["class"]) == ["cat", "macro", "worst", ""]
+    assert list(rows["class"].fillna("")) == ["cat", "macro", "worst", ""]
 
 
 def test_models_of_one_name_are_told_apart_by_their_threat_model():
@@ -58,7 +58,7 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     threats = {"model_0": "l2", "model_1": "linf"}
     summary = made.tables.model_summary
     summary = summary.assign(threat=summary["model"].map(threats), model="net")
-    pairs = made.tables.model_comparisons
+    pairs = made.tables.named("model_comparisons")
     for side in ("first", "second"):
         pairs = pairs.assign(**{f"{side}_threat": pairs[f"{side}_model"].map(threats), f"{side}_model": "net"})
     (rule,) = made.audit.verdict.rules
@@ -68,7 +68,7 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
         models.append(model.model_copy(update=changes))
     verdict = made.audit.verdict.model_copy(update={"rules": [rule.model_copy(update={"models": models})]})
     contents = Contents(
-        tables=replace(made.tables, model_summary=summary, model_comparisons=pairs),
+        tables=replace(made.tables, model_summary=summary, others=made.tables.others | {"model_comparisons": pairs}),
         verdict=verdict,
         measures=made.audit.named,
         measure="great-softmax",

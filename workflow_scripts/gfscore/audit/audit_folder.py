@@ -12,7 +12,7 @@ from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, T
 from gfscore.audit.tables import TABLES, AuditTables
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.files import read_json
-from gfscore.tables.parquet_tables import TableFile, read_table
+from gfscore.tables.parquet_tables import read_table
 
 
 @dataclass(frozen=True)
@@ -69,28 +69,12 @@ class AuditFolder:
         return read_table(self.table_file(name), TABLES[name], expect={"audit": self.audit})
 
     def tables(self) -> AuditTables:
-        """The tables that are drawn and shown; a table that the audit has no measures for is None, or left out."""
-        optional = {}
-        for name in ("calibration", "sensitivity", *COMPARISONS, *CONFUSIONS):
-            optional[name] = self._table_if_measured(name)
-        measure_tables = {}
-        for name in MEASURE_TABLES:
-            frame = self._table_if_measured(name)
-            if frame is not None:
-                measure_tables[name] = frame
-
+        """The tables that are drawn and shown."""
+        names = ("calibration", "sensitivity", *COMPARISONS, *CONFUSIONS, *MEASURE_TABLES)
         return AuditTables(
             class_scores=self.table("class_scores"),
             model_summary=self.table("model_summary"),
             vulnerability=self.table("vulnerability"),
-            **optional,
+            others={name: self.table(name) for name in names},
             calibration_results=self.calibrations(),
-            measures=measure_tables,
         )
-
-    def _table_if_measured(self, name: str) -> pd.DataFrame | None:
-        # A table that the audit has no measures for is written too, with `measured` false in its identity.
-        file = TableFile(self.table_file(name), TABLES[name], expect={"audit": self.audit})
-        if file.identity.get("measured") is False:
-            return None
-        return file.read()

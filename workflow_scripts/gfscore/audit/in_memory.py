@@ -164,7 +164,7 @@ class AuditInMemory:
         against_chance : bool
             Whether model_summary has noise floors.
         """
-        tables: dict[str, Any] = {}
+        tables: dict[str, pd.DataFrame] = {}
         if not COMPARISONS.isdisjoint(names):
             tables = dict(self.comparisons)
         if self.predictions and "confusions" in names:
@@ -177,5 +177,5 @@ class AuditInMemory:
             class_scores=self.class_scores,
             model_summary=self.summary_with_chance if against_chance else self.model_summary,
             vulnerability=vulnerability_table(self.class_scores),
-            **tables,
+            others=tables,
         )

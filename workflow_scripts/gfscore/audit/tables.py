@@ -29,6 +29,7 @@ from gfscore.audit.remedies.tables import REMEDY_TABLES
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.mappings import by_name
+from gfscore.tables.parquet_tables import typed_frame
 from gfscore.tables.table import Table
 
 _TABLES = (
@@ -55,40 +56,27 @@ class AuditTables:
     ----------
     class_scores, model_summary, vulnerability : DataFrame
         Of every audit.
-    calibration, sensitivity : DataFrame or None
-        None without a temperature search.
+    others : dict
+        Further tables of the audit, by name.
     calibration_results : mapping of str to Calibration
         By objective; empty without a temperature search.
-    comparisons, model_comparisons, rank_intervals, lambda_swaps, metric_ranks : DataFrame or None
-        COMPARISONS.
-    confusions, class_errors, similarities : DataFrame or None
-        CONFUSIONS.
-    measures : dict
-        Those of MEASURE_TABLES that the audit has measures for, by name.
     """
 
     class_scores: pd.DataFrame
     model_summary: pd.DataFrame
     vulnerability: pd.DataFrame
-    calibration: pd.DataFrame | None = None
+    others: dict[str, pd.DataFrame] = field(default_factory=dict)
     calibration_results: Calibrations = field(default_factory=dict)
-    sensitivity: pd.DataFrame | None = None
-    comparisons: pd.DataFrame | None = None
-    model_comparisons: pd.DataFrame | None = None
-    rank_intervals: pd.DataFrame | None = None
-    lambda_swaps: pd.DataFrame | None = None
-    metric_ranks: pd.DataFrame | None = None
-    confusions: pd.DataFrame | None = None
-    class_errors: pd.DataFrame | None = None
-    similarities: pd.DataFrame | None = None
-    measures: dict[str, pd.DataFrame] = field(default_factory=dict)
 
-    def named(self, table: str) -> pd.DataFrame | None:
-        """A table by its name, also one of some measures; None where the audit has none."""
-        frame = getattr(self, table, None)
-        return self.measures.get(table) if frame is None else frame
+    def named(self, table: str) -> pd.DataFrame:
+        """A table by its name; without rows where the audit has none."""
+        frame = self.others.get(table, getattr(self, table, None))
+        return typed_frame(TABLES[table], []) if frame is None else frame
 
-    def of(self, table: str, measure: str, calibration: str = UNCALIBRATED) -> pd.DataFrame:
-        """Rows of one table for one measure and calibration, in the table's order."""
-        frame = getattr(self, table)
-        return frame[(frame["measure"] == measure) & (frame["calibration"] == calibration)].reset_index(drop=True)
+    def of(self, table: str, measure: str) -> pd.DataFrame:
+        """Rows of a table for one measure, at T = 1 where it has others, in the table's order."""
+        frame = self.named(table)
+        frame = frame[frame["measure"] == measure]
+        if "calibration" in frame:
+            frame = frame[frame["calibration"] == UNCALIBRATED]
+        return frame.reset_index(drop=True)

@@ -15,7 +15,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import harmless, printable
 from gfscore.core.numbers import count_range, number, percent
 from gfscore.show.charts import CHARTS
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.drawing.layout import arrange, fit, labels_of, new_figure, prepare
 from gfscore.show.drawing.theme import look
 
@@ -248,7 +248,7 @@ def drawing_of(chart: Chart, subject: Subject) -> Drawing | None:
         return None
     if chart.about == "score" and not subject.scored:
         return None
-    frame = chart.data(subject)
-    if frame is None or frame.empty:
+    try:
+        return Drawing(chart, subject, some(chart.data(subject)))
+    except NothingToDraw:
         return None
-    return Drawing(chart, subject, frame)

@@ -20,7 +20,7 @@ def group_rows(*, values, half_widths, small, models=1):
 
 
 def finding_on(rows):
-    tables = AuditTables(pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), measures={"group_scores": rows})
+    tables = AuditTables(pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), others={"group_scores": rows})
     (finding,) = _of_groups(tables, "clean")
     return finding
 

@@ -65,7 +65,7 @@ def disagreeing(models=6, *, judged=SCORE):
                 }
                 ends |= {"value_most": own, "interval": "clopper_pearson", "label_error_rate": np.nan}
                 classes.append(model | {"class_index": k, "class_name": f"class-{k}", "value": own} | ends)
-    tables = AuditTables(pd.DataFrame(classes), pd.DataFrame(rows), pd.DataFrame(), measures={})
+    tables = AuditTables(pd.DataFrame(classes), pd.DataFrame(rows), pd.DataFrame())
     threshold, chosen = (0.2, rows[::2]) if judged == SCORE else (0.3, rows[1::2])
     verdicts = []
     for row in chosen:
@@ -257,7 +257,7 @@ def test_refuted_certificates_of_two_measures_are_two_findings():
     rows = [row | {"model": "model_0", "measure": name, "refuted": count} for name, count in (("one", 7), ("two", 9))]
     rows.append(rows[0] | {"model": "model_1", "refuted": 8})
     rows.append(rows[0] | {"model": "model_2", "refuted": 0, "within_chance": True})
-    tables.measures["refutations"] = pd.DataFrame(rows)
+    tables.others["refutations"] = pd.DataFrame(rows)
     found = [item for item in findings_of(tables, verdict, MEASURES) if item.kind == "certificates_refuted"]
     counts = {item.subject["measure"]: (item.numbers["refuted"], item.numbers["n"]) for item in found}
     assert counts == {"one": (15, 120), "two": (9, 60)}
@@ -271,7 +271,7 @@ def test_a_model_under_two_threats_is_told_from_itself():
     undecided = model_verdict("A", "INCONCLUSIVE", 0.3)
     verdict = verdict_of([undecided.model_copy(update={"threat": threat}) for threat in ("linf", "l2")])
     sign = {"dataset": "d", "threat": "l2", "model": "A", "measure": ATTACK, "proof": True, "count": 3, "n": 9}
-    tables.measures["masking_signs"] = pd.DataFrame([sign])
+    tables.others["masking_signs"] = pd.DataFrame([sign])
     found = {item.kind: item for item in findings_of(tables, verdict, MEASURES)}
     assert sorted(found["undecided_models"].subject["models"]) == ["l2/A", "linf/A"]
     assert found["gradients_masked"].subject["model"] == "l2/A"
@@ -343,7 +343,7 @@ def test_that_no_measure_attacks_does_not_deny_what_checkpoints_state(stated):
     tables, verdict = disagreeing()
     summary = tables.model_summary
     summary["robust_accuracy"], summary["robust_accuracy_source"] = (0.1 if stated else np.nan), stated
-    own = AuditTables(tables.class_scores[::2], summary[summary["measure"] == SCORE], pd.DataFrame(), measures={})
+    own = AuditTables(tables.class_scores[::2], summary[summary["measure"] == SCORE], pd.DataFrame())
     found = {finding.kind: finding for finding in findings_of(own, verdict, named_measures({SCORE: {"kind": "clean"}}))}
     assert found["no_attack"].subject["stated"] == stated
     assert ("passing_model_falls" in found) == (stated is not None)

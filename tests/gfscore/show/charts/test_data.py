@@ -12,6 +12,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.show.audit_charts import draw_chart, drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
+from gfscore.show.charts.declaration import NothingToDraw
 from gfscore.show.charts.fp_reranking import LEAST_RANGE
 from gfscore.show.drawing.axes import spread_out
 from gfscore.show.drawing.cells import cell_text, limits_around_zero, limits_from_zero, limits_of_measure
@@ -39,9 +40,12 @@ from helpers.synthetic_audits import (
 
 
 def of(name, tables, measure=GREAT, **settings):
-    """Frame and finding of a chart."""
-    frame = CHARTS[name].data(subject_of(tables, measure, **settings))
-    return frame, None if frame is None else CHARTS[name].finding(frame)
+    """Frame and finding of a chart, None of both without anything to draw."""
+    try:
+        frame = CHARTS[name].data(subject_of(tables, measure, **settings))
+    except NothingToDraw:
+        return None, None
+    return frame, CHARTS[name].finding(frame)
 
 
 @pytest.mark.parametrize(

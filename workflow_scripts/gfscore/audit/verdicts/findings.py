@@ -243,9 +243,7 @@ def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterat
 
 
 def _of_distances(tables: AuditTables) -> Iterator[Finding]:
-    table = tables.measures.get("falsification")
-    if table is None:
-        return
+    table = tables.named("falsification")
     uncalibrated = table["calibration"] == UNCALIBRATED
     rows_of_models = table[(table["class_index"] == ALL) & uncalibrated & table["rate"].notna()]
     for (score, distances), rows in rows_of_models.groupby(["measure", "distances"], sort=False):
@@ -262,9 +260,7 @@ def _of_distances(tables: AuditTables) -> Iterator[Finding]:
 
 
 def _of_certificates(tables: AuditTables) -> Iterator[Finding]:
-    table = tables.measures.get("refutations")
-    if table is None:
-        return
+    table = tables.named("refutations")
     beyond = table[~table["within_chance"].astype(bool)]
     for measure, rows in beyond.groupby("measure", sort=False):
         numbers = {"refuted": int(rows["refuted"].sum()), "n": int(rows["attacked"].sum())}
@@ -272,8 +268,8 @@ def _of_certificates(tables: AuditTables) -> Iterator[Finding]:
 
 
 def _of_masking(tables: AuditTables) -> Iterator[Finding]:
-    signs = tables.measures.get("masking_signs")
-    if signs is None or signs.empty:
+    signs = tables.named("masking_signs")
+    if signs.empty:
         return
     first = signs.sort_values("proof", ascending=False, kind="stable").iloc[0]
     label = _labels_of_models(tables)[first["threat"], first["model"]]
@@ -352,10 +348,7 @@ def _of_few_samples(class_scores: pd.DataFrame, measure: str) -> Iterator[Findin
 
 
 def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
-    scores = tables.measures.get("group_scores")
-    if scores is None:
-        return
-    gaps = group_gaps(scores[scores["measure"] == judged])
+    gaps = group_gaps(tables.of("group_scores", judged))
     if gaps["sampled_gap"].isna().all():
         return
 
@@ -384,14 +377,14 @@ def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
 
 
 def _of_models(tables: AuditTables, measure: str) -> Iterator[Finding]:
-    ranks = _of_measure(tables.rank_intervals, measure)
+    ranks = tables.of("rank_intervals", measure)
     if len(ranks) < 2:
         return
     labels = pd.Series(model_labels(ranks), index=ranks.index)
     best = ranks[ranks["rank_best"] == 1].sort_values("rank")
     confidence = float(ranks["confidence"].iloc[0])
 
-    pairs = _of_measure(tables.model_comparisons, measure)
+    pairs = tables.of("model_comparisons", measure)
     different = 0
     if len(pairs):
         different = int(is_significant(pairs["p_holm"], level=1 - confidence).sum())
@@ -399,12 +392,6 @@ def _of_models(tables: AuditTables, measure: str) -> Iterator[Finding]:
     subject = {"measure": measure, "models": list(labels.loc[best.index[:MOST_NAMED]])}
     kind = "no_best_model" if len(best) == len(ranks) else "best_models"
     yield Finding(kind, subject, numbers, confidence)
-
-
-def _of_measure(table: pd.DataFrame | None, measure: str) -> pd.DataFrame:
-    if table is None:
-        return pd.DataFrame()
-    return table[table["measure"] == measure]
 
 
 def _of_metrics(tables: AuditTables, measure: str) -> Iterator[Finding]:
@@ -479,10 +466,9 @@ def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
 
 
 def _of_remedies(tables: AuditTables) -> Iterator[Finding]:
-    models = tables.measures.get("remedy_models")
-    if models is not None:
-        for row in remedies_in_short(models, tables.measures["remedy_classes"]).to_dict("records"):
-            yield finding_of(row)
+    remedies = remedies_in_short(tables.named("remedy_models"), tables.named("remedy_classes"))
+    for row in remedies.to_dict("records"):
+        yield finding_of(row)
 
 
 def _labels_of_models(tables: AuditTables) -> dict[tuple[str, str], str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import model_count
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
@@ -27,24 +27,21 @@ BINS = 400
 """Parts of the range of log T whose least and largest value are drawn where a curve has more points."""
 
 
-def searched(subject: Subject) -> pd.DataFrame | None:
+def searched(subject: Subject) -> pd.DataFrame:
     """Each objective against the temperature.
 
     Returns
     -------
-    DataFrame or None
+    DataFrame
         `best` marks T*, `optimal` the temperatures as good as it; where each model has its own T* (likelihood), the
         share of models whose T* is at most T; `shown` says which of both. An objective without an optimum has no rows.
         `edge`: the optimum reaches the end of the search. Of a curve of many points those that an eye can tell apart.
     """
     from gfscore.audit.calibration.evidence import ROBUST, alone
 
-    table = subject.tables.calibration
-    results = subject.tables.calibration_results
-    if table is None or not results:
-        return None
+    table = subject.rows("calibration")
     frames = []
-    for objective, calibration in results.items():
+    for objective, calibration in subject.tables.calibration_results.items():
         if calibration.t_star_by_model:
             # Steps of the share of models whose T* is at most T.
             stars = np.sort(list(calibration.t_star_by_model.values()))
@@ -75,7 +72,7 @@ def searched(subject: Subject) -> pd.DataFrame | None:
             )
         )
     if not frames:
-        return None
+        raise NothingToDraw
     frame = pd.concat(frames, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
     return frame.astype({"after": float, "before": float, "alone": float})
 

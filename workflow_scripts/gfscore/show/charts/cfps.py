@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.mappings import positions
 from gfscore.show.charts.confusion import with_images
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST = 30
 
 
-def shares(subject: Subject) -> pd.DataFrame | None:
+def shares(subject: Subject) -> pd.DataFrame:
     """CFPS by class and model, highest mean first; `above` where it is surely above 1/K, by an exact binomial test.
 
     Models whose errors fall on no class are left out. Copies of one image are no independent samples: no test is made.
@@ -26,8 +26,6 @@ def shares(subject: Subject) -> pd.DataFrame | None:
     from gfscore.statistics.proportions import lower_shares
 
     rows = subject.rows("class_errors")
-    if rows is None:
-        return None
     independent = rows["corruption"].isna().all()
     rows = with_images(rows).sort_values("class_index", kind="stable")
     models = rows["label"].nunique()
@@ -45,7 +43,7 @@ def shares(subject: Subject) -> pd.DataFrame | None:
         )
         frames.append(shares_of_model.assign(equal=1 / classes, tested=independent))
     if not frames:
-        return None
+        raise NothingToDraw
 
     frame = pd.concat(frames, ignore_index=True)
     frame["mean"] = frame.groupby("class")["cfps"].transform("mean")

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.corruption_by_class import by_corruption
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def shares(subject: Subject) -> pd.DataFrame | None:
+def shares(subject: Subject) -> pd.DataFrame:
     """CFPS by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "cfps")
-    if frame is None or frame["cfps"].isna().all():
-        return None
+    if frame["cfps"].isna().all():
+        raise NothingToDraw
     return frame.drop(columns="recall")
 
 

@@ -17,20 +17,18 @@ MOST_IN_ORDER = 60
 """Classes that stand in their own order; more stand by their mean, the weakest left."""
 
 
-def class_values(subject: Subject) -> pd.DataFrame | None:
+def class_values(subject: Subject) -> pd.DataFrame:
     """Value and simultaneous interval of each class of each model.
 
     Returns
     -------
-    DataFrame or None
+    DataFrame
         One row for each model and class; models by their mean over all samples (`total`), the best first. `most` and
         `total_most` are values and means with undecided samples at the most that they may be worth. `weakest` is
         "sure" where a class is significantly the lowest of its model, "open" where others may be lower; `suspects`
         counts the classes of a model that may be the weakest. Of many classes the weakest on average comes first.
     """
     rows = subject.rows("class_scores")
-    if rows is None:
-        return None
     rows = rows.rename(columns={"model": "name", "label": "model"})
     rows = rows.sort_values("class_index", kind="stable")
     models = rows.groupby("model", sort=False)

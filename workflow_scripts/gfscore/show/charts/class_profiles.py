@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.class_heatmap import class_values, measure_range
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
@@ -21,15 +21,13 @@ AGREE = 0.5
 """Mean rank correlation above which models agree."""
 
 
-def profiles(subject: Subject) -> pd.DataFrame | None:
+def profiles(subject: Subject) -> pd.DataFrame:
     """Class values with their intervals, beside the mean over models; 3 to 16 classes and at most 20 models."""
     rows = subject.rows("class_scores")
-    if rows is None or not FEWEST_CLASSES <= rows["class"].nunique() <= MOST_CLASSES:
-        return None
-    if rows["label"].nunique() > MOST_MODELS:
-        return None
+    few_classes = FEWEST_CLASSES <= rows["class"].nunique() <= MOST_CLASSES
+    if not few_classes or rows["label"].nunique() > MOST_MODELS:
+        raise NothingToDraw
     frame = class_values(subject)
-    assert frame is not None  # of the same rows
     return frame.assign(mean=frame.groupby("class")["value"].transform("mean"))
 
 

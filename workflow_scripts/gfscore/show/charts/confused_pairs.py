@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.confusion import MOST, rows_of_errors
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 LISTED = 25
 
 
-def pairs(subject: Subject) -> pd.DataFrame | None:
+def pairs(subject: Subject) -> pd.DataFrame:
     """Share of the true class that each model takes for the other, the 25 pairs of highest mean, beyond 40 classes.
 
     Models that never make a confusion count as 0.
     """
     confusions, errors = rows_of_errors(subject)
-    if confusions is None or errors is None or errors["class_index"].nunique() <= MOST:
-        return None
-    wrong = confusions[confusions["true_index"] != confusions["predicted_index"]]
-    if wrong.empty:
-        return None
+    if errors["class_index"].nunique() <= MOST:
+        raise NothingToDraw
+    wrong = some(confusions[confusions["true_index"] != confusions["predicted_index"]])
 
     samples = errors.set_index(["label", "class_index"])["n"]
     keys = list(zip(wrong["label"], wrong["true_index"], strict=True))

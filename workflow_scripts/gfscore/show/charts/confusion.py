@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
@@ -19,14 +18,12 @@ if TYPE_CHECKING:
 MOST = 40
 
 
-def mean_shares(subject: Subject) -> pd.DataFrame | None:
+def mean_shares(subject: Subject) -> pd.DataFrame:
     """Share of each true class that is taken for another, mean over models; of at most 40 classes.
 
     `share` is null on the diagonal, where `recall` holds the share that is recognised.
     """
     matrices = matrices_of(subject)
-    if matrices is None:
-        return None
     shares = list(matrices.shares.values())
     frame = cells_of(np.mean(shares, axis=0), matrices)
     return frame.assign(models=len(shares))
@@ -44,17 +41,15 @@ class Matrices:
     """Fewest samples of each class, copies of an image counted once."""
 
 
-def matrices_of(subject: Subject) -> Matrices | None:
-    """Confusion matrices of every model; None beyond 40 classes."""
+def matrices_of(subject: Subject) -> Matrices:
+    """Confusion matrices of every model; NothingToDraw beyond 40 classes."""
     from gfscore.audit.classwise.confusion import confusion_matrices, row_shares
 
     confusions, errors = rows_of_errors(subject)
-    if confusions is None or errors is None:
-        return None
     errors = errors.sort_values("class_index", kind="stable")
     classes = errors["class"].drop_duplicates().tolist()
-    if not 0 < len(classes) <= MOST:
-        return None
+    if len(classes) > MOST:
+        raise NothingToDraw
     samples = errors.groupby("class_index")["images"].min().tolist()
     shares = {}
     for model, counts in confusion_matrices(confusions, len(classes)).items():
@@ -62,12 +57,10 @@ def matrices_of(subject: Subject) -> Matrices | None:
     return Matrices(shares, classes, samples)
 
 
-def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """Rows of confusions and of class_errors with `images`, all corruptions and severities together; None without."""
+def rows_of_errors(subject: Subject) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of confusions and of class_errors with `images`, all corruptions and severities together."""
     confusions = subject.rows("confusions")
     errors = subject.rows("class_errors")
-    if confusions is None or errors is None:
-        return None, None
     return confusions[confusions["corruption"].isna()], with_images(errors)
 
 
@@ -86,21 +79,14 @@ def with_images(errors: pd.DataFrame) -> pd.DataFrame:
 
 def cells_of(shares: NDArray[np.float64], matrices: Matrices) -> pd.DataFrame:
     """One row for each cell of a matrix (K, K) of shares."""
-    cells = []
-    for row, true in enumerate(matrices.classes):
-        for column, predicted in enumerate(matrices.classes):
-            share = float(shares[row, column])
-            on_diagonal = row == column
-            cells.append(
-                {
-                    "true": true,
-                    "predicted": predicted,
-                    "n": matrices.samples[row],
-                    "share": math.nan if on_diagonal else share,
-                    "recall": share if on_diagonal else math.nan,
-                }
-            )
-    return pd.DataFrame(cells)
+    classes = matrices.classes
+    cells = pd.MultiIndex.from_product([classes, classes], names=["true", "predicted"]).to_frame(index=False)
+    on_diagonal = np.eye(len(classes), dtype=bool).ravel()
+    return cells.assign(
+        n=np.repeat(matrices.samples, len(classes)),
+        share=np.where(on_diagonal, np.nan, shares.ravel()),
+        recall=np.where(on_diagonal, shares.ravel(), np.nan),
+    )
 
 
 def most_confused(frame: pd.DataFrame) -> Finding:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.confusion import cells_of, matrices_of
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MOST_MODELS = 20
 
 
-def shares_by_model(subject: Subject) -> pd.DataFrame | None:
+def shares_by_model(subject: Subject) -> pd.DataFrame:
     """Share of each true class that each model takes for another; of 2 to 20 models and at most 40 classes."""
     matrices = matrices_of(subject)
-    if matrices is None or not 1 < len(matrices.shares) <= MOST_MODELS:
-        return None
+    if not 1 < len(matrices.shares) <= MOST_MODELS:
+        raise NothingToDraw
     frames = []
     for model, shares in matrices.shares.items():
         frames.append(cells_of(shares, matrices).assign(model=model))

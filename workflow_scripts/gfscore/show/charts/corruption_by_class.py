@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
+def by_corruption(subject: Subject, column: str) -> pd.DataFrame:
     """A column of class_errors by kind of corruption and class, mean over severities and models.
 
     The corruption that costs most recall comes first, and so does, of more than MOST_IN_ORDER classes, the class of
     least recall.
     """
     rows = subject.rows("class_errors")
-    if rows is None or rows["corruption"].notna().sum() == 0:
-        return None
-    rows = rows[rows["corruption"].notna()].sort_values("class_index", kind="stable")
+    rows = some(rows[rows["corruption"].notna()]).sort_values("class_index", kind="stable")
     rows = rows.assign(corruption=rows["corruption"].str.replace("_", " "))
     recall_under = rows.groupby("corruption")["recall"].mean()
     recall_of = rows.groupby("class")["recall"].mean()
@@ -35,11 +33,9 @@ def by_corruption(subject: Subject, column: str) -> pd.DataFrame | None:
     return frame.reset_index(drop=True).assign(models=rows["label"].nunique())
 
 
-def recalls(subject: Subject) -> pd.DataFrame | None:
+def recalls(subject: Subject) -> pd.DataFrame:
     """Recall by kind of corruption and class, mean over severities and models, the hardest corruption first."""
     frame = by_corruption(subject, "recall")
-    if frame is None:
-        return None
     return frame.assign(mean=frame.groupby("corruption")["recall"].transform("mean"))
 
 

@@ -31,6 +31,36 @@ SCORE = "great"
 """Kind of the measures that disparity charts are about, where an audit has one."""
 
 
+class NothingToDraw(Exception):
+    """An audit has nothing for a chart."""
+
+
+def some(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows; NothingToDraw where there are none."""
+    if rows.empty:
+        raise NothingToDraw
+    return rows
+
+
+def labelled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a table, counted anew, with further columns.
+
+    `label` names models, shortly where that is unambiguous, and alike in every task; `class` holds readable names of
+    classes, and what else `class_name` says where a row is about all. Both are null in rows that name none.
+    """
+    rows = rows.reset_index(drop=True)
+    if {"dataset", "threat", "model"} <= set(rows):
+        of_model = rows["model"].notna()
+        rows = rows.assign(label=None)
+        rows.loc[of_model, "label"] = model_labels(rows[of_model].assign(dataset=""))
+    if {"class_index", "class_name"} <= set(rows):
+        classes = rows[rows["class_index"] >= 0].drop_duplicates("class_index")
+        readable = readable_classes(classes["class_name"].astype(str))
+        names = dict(zip(classes["class_index"], readable, strict=True))
+        rows["class"] = rows["class_index"].map(names).astype(object).fillna(rows["class_name"])
+    return rows
+
+
 @dataclass(frozen=True)
 class Subject:
     """An audit, and one of its measures where a chart is about one: all that charts are made from.
@@ -48,9 +78,7 @@ class Subject:
     measured: Mapping[str, Sequence[SampleValues]] = field(default_factory=dict)
     pictures: Mapping[str, Mapping[str, NDArray[np.generic]]] = field(default_factory=dict)
     seed: int = 0
-    cache: dict[tuple[str | None, str, bool], pd.DataFrame | None] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    cache: dict[tuple[str | None, str, bool], pd.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     """What `rows` has selected, of every measure: several charts look at the same rows."""
 
     def about(self, measure: str | None) -> Subject:
@@ -73,44 +101,25 @@ class Subject:
         scores = names_of_kind(self.measures, SCORE)
         return self.measure in (scores or self.measures)
 
-    def rows(self, table: str, *, tasks: bool = False) -> pd.DataFrame | None:
-        """Rows of a table of the audit, of the subject's measure at T = 1; None where there are none.
+    def rows(self, table: str, *, tasks: bool = False) -> pd.DataFrame:
+        """Rows of a table of the audit, of the subject's measure at T = 1; NothingToDraw where there are none.
 
-        Rows of the audit's own dataset, or with `tasks` of every task, which the column dataset names. The column
-        `label` names models, shortly where that is unambiguous; `class` holds readable names of classes.
+        Rows of the audit's own dataset, or with `tasks` of every task, which the column dataset names; `labelled`.
         """
         key = (self.measure, table, tasks)
         if key not in self.cache:
             self.cache[key] = self._rows(table, tasks)
-        frame = self.cache[key]
-        return None if frame is None else frame.copy()
+        return self.cache[key].copy()
 
     def _rows(self, table, tasks):
         frame = self.tables.named(table)
-        if frame is None:
-            return None
         if self.measure is not None and "measure" in frame:
             frame = frame[frame["measure"] == self.measure]
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
         if "dataset" in frame and frame["dataset"].nunique() > 1 and not tasks:
             frame = frame[frame["dataset"] == self.tables.class_scores["dataset"].iloc[0]]
-        if frame.empty:
-            return None
-
-        frame = frame.reset_index(drop=True)
-        if {"dataset", "threat", "model"} <= set(frame):
-            of_model = frame["model"].notna()
-            frame = frame.assign(label=None)
-            # A model has one label in every task.
-            frame.loc[of_model, "label"] = model_labels(frame[of_model].assign(dataset=""))
-        if {"class_index", "class_name"} <= set(frame):
-            of_class = frame["class_index"].notna() & (frame["class_index"] >= 0)
-            classes = frame[of_class].drop_duplicates("class_index")
-            readable = readable_classes(classes["class_name"].astype(str))
-            names = dict(zip(classes["class_index"], readable, strict=True))
-            frame["class"] = frame["class_index"].map(names)
-        return frame
+        return labelled(some(frame))
 
     def facts(self) -> dict[str, str]:
         """What titles and notes of charts are formats of."""
@@ -148,8 +157,8 @@ class Chart:
     about: Literal["measure", "score", "audit"] = "measure"
     """Whether there is one for every measure, for the measures that the audit is about, or one."""
 
-    data: Callable[[Subject], pd.DataFrame | None]
-    """Tidy frame of what is drawn: one row per mark, one column per quantity; None where an audit has nothing for it.
+    data: Callable[[Subject], pd.DataFrame]
+    """Tidy frame of what is drawn: one row per mark, one column per quantity; NothingToDraw without anything for it.
 
     A column `n` holds samples; `model`, or the count `models`, says how many models rows are about."""
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def disparities(subject: Subject) -> pd.DataFrame | None:
+def disparities(subject: Subject) -> pd.DataFrame:
     """Each model by each metric of disparity.
 
     Returns
     -------
-    DataFrame or None
+    DataFrame
         One row for each model and metric: value, interval, and mean under shuffled classes (`chance`); models by their
         mean. `p`, of RDI alone, is the permutation p, adjusted by Holm over the models; NaN where chance is unknown.
     """
@@ -28,8 +28,6 @@ def disparities(subject: Subject) -> pd.DataFrame | None:
 
     rows = subject.rows("model_summary")
     scores = subject.rows("class_scores")
-    if rows is None or scores is None:
-        return None
 
     names = []
     for row in rows.itertuples():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ FEWEST = 2
 MOST_MODELS = 30
 
 
-def places(subject: Subject) -> pd.DataFrame | None:
+def places(subject: Subject) -> pd.DataFrame:
     """Place of each model by FP(lambda) = class mean - lambda RDI, the best 1, for lambda from 0 to 1 or more.
 
     Lines are level between swaps and slant around them; of more than MOST_MODELS models the best at the audit's lambda
@@ -27,10 +27,9 @@ def places(subject: Subject) -> pd.DataFrame | None:
     smallest lambda that any two swap at (`first_swap`), and how many `swaps` there are.
     """
     rows = subject.rows("model_summary")
-    table = subject.tables.lambda_swaps
-    if rows is None or table is None or len(rows) < FEWEST:
-        return None
-    swaps = np.sort(table.loc[table["measure"] == subject.measure, "fp_lambda"].to_numpy(dtype=float))
+    if len(rows) < FEWEST:
+        raise NothingToDraw
+    swaps = np.sort(subject.tables.of("lambda_swaps", str(subject.measure))["fp_lambda"].to_numpy(dtype=float))
     end = max(LEAST_RANGE, 2 * subject.fp_lambda)
     inside = np.unique(swaps[swaps <= end])
     drawn = np.linspace(0, len(inside) - 1, min(len(inside), MOST_DRAWN))

@@ -8,7 +8,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.show.charts.class_heatmap import measure_range
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.charts.group_scores import ATTACKED
+from gfscore.show.charts.group_scores import scores_and_gaps
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -18,22 +18,14 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 
 
-def groups_by_class(subject: Subject) -> pd.DataFrame | None:
+def groups_by_class(subject: Subject) -> pd.DataFrame:
     """Value of each class within each group, mean over models, of the attributes with the largest differences.
 
     `small` where some model has few samples in a cell.
     """
-    from gfscore.audit.groups.scores import group_gaps, widest_attributes
+    from gfscore.audit.groups.scores import widest_attributes
 
-    if not subject.scored and subject.kind != ATTACKED:
-        return None
-    rows = subject.rows("group_scores")
-    if rows is None or not (rows["n"] > 0).any():
-        return None
-    gaps = group_gaps(rows)
-    if gaps.empty:
-        return None
-
+    rows, gaps = scores_and_gaps(subject)
     sizes = rows.groupby("attribute", sort=False)["group_index"].nunique()
     attributes = gaps["attribute"].nunique()
     while attributes > 1 and sizes[widest_attributes(gaps, attributes)].sum() > MOST_ROWS:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ MOST_CLASSES = 40
 METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equalized odds", "aodd": "Average odds"}
 
 
-def fairness(subject: Subject) -> pd.DataFrame | None:
+def fairness(subject: Subject) -> pd.DataFrame:
     """Each metric by class (the positive one against the rest) and attribute, mean over models.
 
     Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: layout of
@@ -25,11 +25,7 @@ def fairness(subject: Subject) -> pd.DataFrame | None:
     """
 
     rows = subject.rows("group_metrics")
-    if rows is None:
-        return None
-    rows = rows[(rows["class_index"] != ALL) & rows["metric"].isin(METRICS)]
-    if rows.empty:
-        return None
+    rows = some(rows[(rows["class_index"] != ALL) & rows["metric"].isin(METRICS)])
     keys = ["metric", "class_index", "class", "attribute"]
     groups = rows.groupby(keys, sort=False)
     frame = groups.agg(value=("value", "mean"), small=("small", "max"), n=("n", "max")).reset_index()

@@ -8,7 +8,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.mappings import positions
 from gfscore.core.names import model_labels
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -21,24 +21,26 @@ ATTACKED = "adversarial"
 """Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
 
 
-def groups(subject: Subject) -> pd.DataFrame | None:
+def scores_and_gaps(subject: Subject) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of group_scores of a score or an accuracy under attack, and the differences between their groups."""
+    from gfscore.audit.groups.scores import group_gaps
+
+    if not subject.scored and subject.kind != ATTACKED:
+        raise NothingToDraw
+    rows = subject.rows("group_scores")
+    return rows, some(group_gaps(rows))
+
+
+def groups(subject: Subject) -> pd.DataFrame:
     """Value and interval of each group, joint over the groups of an attribute.
 
     Of 8 attributes with the largest differences and 40 models with the highest values. Of each attribute and model,
     `gap` is the largest difference of values of groups that have enough samples, `sure_gap` that of those whose
     intervals lie farthest apart, NaN where all intervals overlap.
     """
-    from gfscore.audit.groups.scores import group_gaps, widest_attributes
+    from gfscore.audit.groups.scores import widest_attributes
 
-    if not subject.scored and subject.kind != ATTACKED:
-        return None
-    rows = subject.rows("group_scores")
-    if rows is None or not (rows["n"] > 0).any():
-        return None
-    gaps = group_gaps(rows)
-    if gaps.empty:
-        return None
-
+    rows, gaps = scores_and_gaps(subject)
     gaps = gaps.assign(model=model_labels(gaps), gap=gaps["sampled_gap"])
     means = gaps.groupby("model", sort=False)["value"].mean()
     best = means.sort_values(ascending=False, kind="stable").index[:MOST_MODELS]

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ FEW = 8
 """Lines that are all named."""
 
 
-def sensitivity_curves(subject: Subject, change: Literal["shift", "scale"]) -> pd.DataFrame | None:
+def sensitivity_curves(subject: Subject, change: Literal["shift", "scale"]) -> pd.DataFrame:
     """Aggregate score of each model and measure under a change of its logits that alters no decision.
 
     Parameters
@@ -35,18 +35,14 @@ def sensitivity_curves(subject: Subject, change: Literal["shift", "scale"]) -> p
 
     Returns
     -------
-    DataFrame or None
+    DataFrame
         `largest_move` is the largest distance of the model's scores from its score on unchanged logits (or at the
         smallest change tabulated); `moves_most` marks the lines with the largest one of a measure. Of more than
         MOST_MODELS models those that move most have a line.
     """
     rows = subject.rows("sensitivity")
-    if rows is None:
-        return None
     other_change = "scale" if change == "shift" else "shift"
-    rows = rows[rows[other_change] == NEUTRAL[other_change]]
-    if rows.empty:
-        return None
+    rows = some(rows[rows[other_change] == NEUTRAL[other_change]])
     rows = rows.assign(model=rows["label"]).sort_values(["measure", "model", change], kind="stable")
 
     keys = ["measure", "model"]

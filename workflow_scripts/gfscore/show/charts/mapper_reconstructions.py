@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def pairs(subject: Subject) -> pd.DataFrame | None:
+def pairs(subject: Subject) -> pd.DataFrame:
     """Images that the mapper was not trained on (upper row) and what its decoder makes of their codes (lower row)."""
-    if subject.rows("projection_scores") is None:
-        return None
     rows = []
     for mapper, pictures in subject.pictures.items():
         for row, name in (("image", "originals"), ("reconstruction", "reconstructions")):

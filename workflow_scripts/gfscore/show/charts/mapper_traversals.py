@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 MOST_DIMENSIONS = 24
 
 
-def traversals(subject: Subject) -> pd.DataFrame | None:
+def traversals(subject: Subject) -> pd.DataFrame:
     """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
-    if not subject.pictures or subject.rows("projection_effects") is None:
-        return None
     rows = []
     for mapper, pictures in subject.pictures.items():
         decoded = np.asarray(pictures["traversals"][:, :MOST_DIMENSIONS], dtype=np.uint8)

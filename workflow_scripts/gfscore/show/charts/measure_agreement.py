@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -15,28 +15,17 @@ if TYPE_CHECKING:
 MODELS = "models"
 
 
-def correlations(subject: Subject) -> pd.DataFrame | None:
+def correlations(subject: Subject) -> pd.DataFrame:
     """Rank correlation over models of every two measures, null on the diagonal; `n` are the models compared."""
     rows = subject.rows("measure_agreement")
-    if rows is None:
-        return None
-    rows = rows[rows["over"] == MODELS]
-    if rows.empty:
-        return None
+    rows = some(rows[rows["over"] == MODELS])
 
-    pairs = {}
-    for row in rows.itertuples():
-        correlation = {"rho": row.rho, "p": row.p, "models": row.n}
-        pairs[row.first, row.second] = correlation
-        pairs[row.second, row.first] = correlation
+    turned = rows.rename(columns={"first": "second", "second": "first"})
+    pairs = pd.concat([rows, turned]).set_index(["first", "second"])[["rho", "p", "n"]]
     measures = list(dict.fromkeys([*rows["first"], *rows["second"]]))
-    unknown = {"rho": None, "p": None, "models": None}
-    cells = []
-    for first in measures:
-        for second in measures:
-            correlation = unknown if first == second else pairs.get((first, second), unknown)
-            cells.append({"first": first, "second": second, **correlation})
-    return pd.DataFrame(cells).astype({"rho": float, "p": float, "models": float})
+    cells = pd.MultiIndex.from_product([measures, measures], names=["first", "second"])
+    frame = pairs.rename(columns={"n": "models"}).reindex(cells).reset_index()
+    return frame.astype({"rho": float, "p": float, "models": float})
 
 
 def opposed(frame: pd.DataFrame) -> Finding:

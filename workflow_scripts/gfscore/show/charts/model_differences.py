@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 MOST = 30
 
 
-def differences(subject: Subject) -> pd.DataFrame | None:
+def differences(subject: Subject) -> pd.DataFrame:
     """Mean difference of each pair of models, the larger minus the smaller, largest first; the 30 largest.
 
     `sure`: the joint bound excludes 0. `pairs` and `decided` count all pairs and those that are sure, `tied` those that
     differ as much as the first.
     """
     rows = subject.rows("model_comparisons")
-    if rows is None:
-        return None
     first = rows["first_model"]
     second = rows["second_model"]
     threats = rows[["first_threat", "second_threat"]].stack().nunique()

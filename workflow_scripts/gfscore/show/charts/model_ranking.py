@@ -12,21 +12,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def ranked(subject: Subject) -> pd.DataFrame | None:
+def ranked(subject: Subject) -> pd.DataFrame:
     """Mean over all samples of each model with its interval, best first, and its worst class (`wcr`).
 
     `rank_best` and `rank_worst` are the ranks that paired comparisons allow, missing where there are none.
     """
     rows = subject.rows("model_summary")
     scores = subject.rows("class_scores")
-    ranks = subject.rows("rank_intervals")
-    if rows is None or scores is None:
-        return None
+    ranks = subject.tables.of("rank_intervals", str(subject.measure))
     samples = scores.groupby("label")["n"].sum()
-    rows = rows.assign(model=rows["label"], n=rows["label"].map(samples))
-    for name in ("rank_best", "rank_worst"):
-        allowed = {} if ranks is None else ranks.set_index("label")[name].to_dict()
-        rows[name] = rows["label"].map(allowed).astype("Int64")
+    rows = rows.assign(name=rows["model"], model=rows["label"], n=rows["label"].map(samples))
+    allowed = ranks[["threat", "model", "rank_best", "rank_worst"]].rename(columns={"model": "name"})
+    rows = rows.merge(allowed, on=["threat", "name"], how="left").astype({"rank_best": "Int64", "rank_worst": "Int64"})
 
     texts = []
     for best, worst in rows[["rank_best", "rank_worst"]].itertuples(index=False):

@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def effects(subject: Subject) -> pd.DataFrame | None:
+def effects(subject: Subject) -> pd.DataFrame:
     """Standardised change of each trait of a decoded image from one side of a dimension to the other.
 
     Tolerance stands in brackets behind the names of the dimensions; attributes change by probability.
     """
     rows = subject.rows("projection_effects")
-    if rows is None:
-        return None
     rows = rows.sort_values("dimension_index", kind="stable").sort_values("mapper", kind="stable")
     measured = rows["how"] == "measured"
     trait = rows["trait"].where(~measured, rows["trait"].str.replace("_", " "))

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def scores(subject: Subject) -> pd.DataFrame | None:
+def scores(subject: Subject) -> pd.DataFrame:
     """Influence of all sensitive attributes together on each model of each task. Source: the paper's Tables 1 and 3."""
     frame = influences(subject, "projection_models")
-    if frame is None:
-        return None
     return frame[["task", "model", "panel", "influence", "metric", "value", "n"]]
 
 

@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def profiles(subject: Subject) -> pd.DataFrame | None:
+def profiles(subject: Subject) -> pd.DataFrame:
     """Influence of each attribute or dimension on a task, mean and range over models, without the task's own attribute.
 
     Source: the projection-fairness paper's Figs. 10 and 11, whose circles would hide the values.
     """
     frame = influences(subject)
-    if frame is None:
-        return None
     frame = frame[~frame["own"].astype(bool)]
     if frame["mapper"].nunique() > 1:
         compared = frame.loc[frame["metric"].isin(GROUP_METRICS), "attribute"]

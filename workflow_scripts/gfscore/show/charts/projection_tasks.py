@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ GROUP_METRICS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
 """Columns of tables on projections and their names as influences: from a mapper's moves, and between groups."""
 
 
-def influences(subject: Subject, table: str = "projection_attributes") -> pd.DataFrame | None:
+def influences(subject: Subject, table: str = "projection_attributes") -> pd.DataFrame:
     """Influences by task in long form, one row per model, task, attribute (of this table) and metric.
 
-    Larger is more influence, 0 none. Constant classifiers and undefined numbers are left out; None for an audit of one
-    task. Beside the columns of the table:
+    Larger is more influence, 0 none. Constant classifiers and undefined numbers are left out; NothingToDraw for an
+    audit of one task. Beside the columns of the table:
 
     - `metric`: source column.
     - `value`: its influence, which is 1 - tolerance for the Tolerance and the number itself for others.
@@ -29,8 +29,8 @@ def influences(subject: Subject, table: str = "projection_attributes") -> pd.Dat
     - `panel`: that name, preceded by the mapper where there are several and the number depends on it.
     """
     rows = subject.rows(table, tasks=True)
-    if rows is None or rows["dataset"].nunique() == 1:
-        return None
+    if rows["dataset"].nunique() == 1:
+        raise NothingToDraw
     rows = rows[~rows["constant"].astype(bool)]
     rows = rows.assign(task=rows["dataset"], model=rows["label"])
     several = rows["mapper"].nunique() > 1
@@ -51,14 +51,12 @@ def influences(subject: Subject, table: str = "projection_attributes") -> pd.Dat
     return frame[frame["value"].notna()].astype({"value": float})
 
 
-def by_attribute(subject: Subject) -> pd.DataFrame | None:
+def by_attribute(subject: Subject) -> pd.DataFrame:
     """Influence of each attribute or dimension on each task, mean over models, whose number may differ by task.
 
     Source: layout of the paper's Fig. 6.
     """
     frame = influences(subject)
-    if frame is None:
-        return None
     groups = frame.groupby(["panel", "influence", "metric", "task", "attribute"], sort=False)
     means = groups.agg(value=("value", "mean"), own=("own", "max"), n=("n", "max"), models=("model", "nunique"))
     means = means.reset_index()

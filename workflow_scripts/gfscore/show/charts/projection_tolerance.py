@@ -8,7 +8,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.mappings import positions
 from gfscore.core.numbers import percent
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ MOST_ROWS = 60
 BETTER = {"tolerance": "Tolerance (higher is better)", "deviation": "Deviation (lower is better)"}
 
 
-def tolerances(subject: Subject) -> pd.DataFrame | None:
+def tolerances(subject: Subject) -> pd.DataFrame:
     """Mean Tolerance and Deviation by mapper, model and latent dimension, all first; the 60 most tolerant models.
 
     Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
@@ -27,11 +27,7 @@ def tolerances(subject: Subject) -> pd.DataFrame | None:
     """
 
     rows = subject.rows("projection_scores")
-    if rows is None:
-        return None
-    rows = rows[rows["class_index"] == ALL]
-    if rows.empty:
-        return None
+    rows = some(rows[rows["class_index"] == ALL])
 
     summary = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
     summary = summary.drop_duplicates("label").head(MOST_ROWS)

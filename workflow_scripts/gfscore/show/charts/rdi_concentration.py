@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ MOST_MODELS = 30
 BOUND = "bound (Eq. 12)"
 
 
-def deviations(subject: Subject) -> pd.DataFrame | None:
+def deviations(subject: Subject) -> pd.DataFrame:
     """Distance of RDI from its value on all samples when every class has n of them: the bound, and draws by model.
 
     Of more than MOST_MODELS models those of the largest distance have a line. The audit's own samples are the
@@ -28,8 +28,8 @@ def deviations(subject: Subject) -> pd.DataFrame | None:
 
     models = subject.measured.get(str(subject.measure))
     scores = subject.rows("class_scores")
-    if not models or scores is None:
-        return None
+    if not models:
+        raise NothingToDraw
     counts = [np.unique(values.labels, return_counts=True)[1] for values in models]
     classes = max(len(count) for count in counts)
     smallest = min(int(count.min()) for count in counts)

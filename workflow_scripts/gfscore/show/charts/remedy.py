@@ -24,7 +24,7 @@ STRENGTHS = "by strength of the offsets"
 LINES = {"worst": "worst class", "mean": "mean of classes"}
 
 
-def remedies(subject: Subject) -> pd.DataFrame | None:
+def remedies(subject: Subject) -> pd.DataFrame:
     """Marks of two panels for each model with a remedy, the surest gain first; of the first 3 models.
 
     Of a class `before` and `value` are its values, `low` and `high` the simultaneous bounds of its change, from
@@ -36,8 +36,6 @@ def remedies(subject: Subject) -> pd.DataFrame | None:
     models = subject.rows("remedy_models")
     classes = subject.rows("remedy_classes")
     curves = subject.rows("remedy_curve")
-    if models is None or classes is None or curves is None:
-        return None
     short = remedies_in_short(models, classes).drop(columns=["dataset", "n", "confidence"])
     frames = []
     for model in short.head(MOST_MODELS).to_dict("records"):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.numbers import number
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def claims(subject: Subject) -> pd.DataFrame | None:
+def claims(subject: Subject) -> pd.DataFrame:
     """Mean score and mean distance found of each model, with the share of samples whose score attacks refute.
 
     The score claims that no adversarial example is nearer than itself. One panel per measure of distances.
@@ -22,11 +22,7 @@ def claims(subject: Subject) -> pd.DataFrame | None:
     from gfscore.audit.agreement.falsification import mean_scores_against_distances
 
     rows = subject.rows("falsification")
-    if rows is None:
-        return None
-    rows = rows[rows["class_index"] == ALL]
-    if rows.empty:
-        return None
+    rows = some(rows[rows["class_index"] == ALL])
     frames = []
     for _, models in rows.groupby("distances", sort=False):
         frames.append(models.assign(state=mean_scores_against_distances(models)))

@@ -12,12 +12,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def means_and_disparities(subject: Subject) -> pd.DataFrame | None:
+def means_and_disparities(subject: Subject) -> pd.DataFrame:
     """Mean over all samples and RDI of each model, with intervals joint over its classes, and NRGC."""
     rows = subject.rows("model_summary")
     scores = subject.rows("class_scores")
-    if rows is None or scores is None:
-        return None
     samples = scores.groupby("label")["n"].sum()
     rows = rows.assign(model=rows["label"], n=rows["label"].map(samples))
     return rows[["model", "value", "value_low", "value_high", "rdi", "rdi_low", "rdi_high", "nrgc", "n", "confidence"]]

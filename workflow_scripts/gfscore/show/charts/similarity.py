@@ -21,7 +21,7 @@ NO_PAIR = {"cosine": None, "what": None, "p": None, "n": None}
 """Cell of a model with itself."""
 
 
-def similarities(subject: Subject) -> pd.DataFrame | None:
+def similarities(subject: Subject) -> pd.DataFrame:
     """Cosine of class-wise predictions of every pair of models below the diagonal, its mean under shuffling above it.
 
     `p` of a pair (errors alone) is adjusted by Benjamini-Hochberg over the pairs; NaN elsewhere.
@@ -29,8 +29,6 @@ def similarities(subject: Subject) -> pd.DataFrame | None:
     from gfscore.statistics.multiple_tests import false_discovery
 
     rows = subject.rows("similarities")
-    if rows is None:
-        return None
     classes = rows["class_index"].nunique()
     rows = rows[rows["class_index"].isna()]
     models = list(dict.fromkeys([*rows["first"], *rows["second"]]))

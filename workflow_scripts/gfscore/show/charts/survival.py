@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.identity import ALL
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame | None:
+def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame:
     """Share of samples that stay right at each radius.
 
     Parameters
@@ -27,14 +27,14 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
 
     Returns
     -------
-    DataFrame or None
+    DataFrame
         Lines in the order of their means, the smallest first. `weakest` marks the line of the smallest mean: of each
         model if `by_class`, else of all. Lines end at the first radius at which every share is 0.
     """
     rows = subject.rows("radius_curves")
     scores = subject.rows("class_scores")
-    if rows is None or scores is None or rows["kind"].iloc[0] != kind:
-        return None
+    if rows["kind"].iloc[0] != kind:
+        raise NothingToDraw
     last_standing = rows.loc[rows["share"] > 0, "radius"].max()
     beyond = rows.loc[rows["radius"] > last_standing, "radius"]
     end = beyond.min() if len(beyond) else last_standing
@@ -60,10 +60,8 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
         rows = rows.assign(weakest=(rows["mean"] == rows["mean"].min()) & several)
         names = ["model"]
         order = ["mean", "model", "radius"]
-    if rows.empty:
-        return None
     columns = [*names, "radius", "share", "low", "high", "mean", "weakest", "n", "confidence"]
-    return rows.sort_values(order, kind="stable")[columns].reset_index(drop=True)
+    return some(rows).sort_values(order, kind="stable")[columns].reset_index(drop=True)
 
 
 def extremes(frame: pd.DataFrame) -> Finding:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.charts.survival import radius_curves
 from gfscore.show.lazy import drawing, pd
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 MOST_MODELS = 20
 
 
-def class_curves(subject: Subject, kind: str) -> pd.DataFrame | None:
+def class_curves(subject: Subject, kind: str) -> pd.DataFrame:
     """Curves of each class, "minimal" or "certified", of at most MOST_MODELS models."""
     frame = radius_curves(subject, kind, by_class=True)
-    if frame is None or frame["model"].nunique() > MOST_MODELS:
-        return None
+    if frame["model"].nunique() > MOST_MODELS:
+        raise NothingToDraw
     return frame
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
@@ -16,15 +16,15 @@ MOST_CLASSES = 40
 EVERY = "all others"
 
 
-def successes(subject: Subject) -> pd.DataFrame | None:
+def successes(subject: Subject) -> pd.DataFrame:
     """Success of targeted attacks by true class and target, mean over models, and on all other classes together.
 
     Of at most 40 classes. `n` of a row of EVERY are the samples of all other classes.
     """
     cells = subject.rows("target_matrix")
     targets = subject.rows("target_success")
-    if cells is None or targets is None or targets["class_index"].nunique() > MOST_CLASSES:
-        return None
+    if targets["class_index"].nunique() > MOST_CLASSES:
+        raise NothingToDraw
     classes = targets.drop_duplicates("class_index").sort_values("class_index").set_index("class_index")["class"]
     mean = cells.groupby(["source_index", "target_index"])["success"].mean()
     success_by_target = targets.groupby("class_index").agg(success=("success", "mean"), n=("n", "min"))

@@ -208,11 +208,8 @@ def temperature_grid(
 
 def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[list[float]]:
     """Every lambda at which FP puts two models in the other order: lambda, who is ahead below it, and above it."""
-    if tables.lambda_swaps is None:
-        return []
-    rows = tables.lambda_swaps[tables.lambda_swaps["measure"] == measure]
     result = []
-    for row in rows.itertuples():
+    for row in tables.of("lambda_swaps", measure).itertuples():
         before = index.position[row.before_threat, row.before_model]
         after = index.position[row.after_threat, row.after_model]
         result.append([row.fp_lambda, before, after])
@@ -275,10 +272,8 @@ class PairView:
 
 def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasses) -> PairedDifferences | None:
     """Differences of every pair of models that is listed, or None where none are compared."""
-    if tables.comparisons is None or tables.model_comparisons is None:
-        return None
-    rows = tables.comparisons[tables.comparisons["measure"] == measure]
-    overall = tables.model_comparisons[tables.model_comparisons["measure"] == measure]
+    rows = tables.of("comparisons", measure)
+    overall = tables.of("model_comparisons", measure)
     if rows.empty:
         return None
 

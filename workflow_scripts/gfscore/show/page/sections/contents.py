@@ -10,11 +10,9 @@ from gfscore.audit.settings import TrainedModel
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core.identity import UNCALIBRATED
-from gfscore.core.labels import readable_classes
-from gfscore.core.names import model_labels
 from gfscore.measures import NamedMeasure
 from gfscore.show.audit_charts import Drawing, UndrawnChart, drawings, leaving_out_failures
-from gfscore.show.charts.declaration import Subject
+from gfscore.show.charts.declaration import Subject, labelled
 from gfscore.show.drawing.axes import categories
 from gfscore.show.drawing.cells import grid_of
 from gfscore.show.drawing.layout import PHONE, WIDTH
@@ -109,38 +107,25 @@ class Contents:
     paired: bool = False
     undrawn: Sequence[UndrawnChart] = ()
 
-    def rows(self, name: str) -> pd.DataFrame | None:
-        """Rows of a table at T = 1, or None without any.
+    def rows(self, name: str) -> pd.DataFrame:
+        """Rows of a table at T = 1.
 
-        The column `label` names their models, `class` their classes.
+        The column `label` names models, `class` classes (see labelled).
         """
         frame = self.tables.named(name)
-        if frame is None or frame.empty:
-            return None
-
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
-        if {"dataset", "threat", "model"} <= set(frame) and frame["model"].notna().all():
-            # A model has one label in every task.
-            frame = frame.assign(label=model_labels(frame.assign(dataset="")))
-        if {"class_index", "class_name"} <= set(frame):
-            class_names = frame["class_name"].fillna("")
-            unique = list(class_names.unique())
-            readable = dict(zip(unique, readable_classes(unique), strict=True))
-            frame = frame.assign(**{"class": class_names.map(readable)})
-        return frame.reset_index(drop=True)
+        return labelled(frame)
 
-    def rows_of_measure(self, name: str) -> pd.DataFrame | None:
-        """Rows of a table of the measure that the page is about; None where the audit has no such table."""
+    def rows_of_measure(self, name: str) -> pd.DataFrame:
+        """Rows of a table of the measure that the page is about."""
         frame = self.rows(name)
-        if frame is None:
-            return None
         return frame[frame["measure"] == self.measure]
 
     def listed(
         self,
         summary: str,
-        frame: pd.DataFrame | None,
+        frame: pd.DataFrame,
         name: str,
         title: str,
         columns: Iterable[Column],
@@ -155,8 +140,8 @@ class Contents:
         ----------
         summary : str
             The line that is seen while the details are closed.
-        frame : DataFrame or None
-            Rows; without any table there are no details.
+        frame : DataFrame
+            Rows; without any there are no details.
         name, title : str
             Name of the table and of its file, and its title for readers of screens.
         columns : iterable of Column
@@ -167,7 +152,7 @@ class Contents:
         most : int
             Largest number of rows that are shown.
         """
-        if frame is None:
+        if frame.empty:
             return None
         table = table_of(frame, title, name, columns, caption=caption, most=most)
         return Detail(summary, list(text), table=table)

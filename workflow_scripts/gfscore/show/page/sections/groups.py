@@ -50,25 +50,20 @@ def of_groups(contents: Contents) -> Iterator[Detail | None]:
 
     yield _corruption_errors(contents)
     class_errors = contents.rows("class_errors")
-    if class_errors is not None and class_errors["corruption"].notna().any():
-        corrupted = class_errors[class_errors["corruption"].notna()]
-        means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
-        columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
-        summary = "Accuracy under each corruption, mean over models and classes"
-        yield contents.listed(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
+    corrupted = class_errors[class_errors["corruption"].notna()]
+    means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
+    columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
+    summary = "Accuracy under each corruption, mean over models and classes"
+    yield contents.listed(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
 
     yield from _projections(contents)
 
 
 def _gaps(contents: Contents) -> Detail | None:
     scores = contents.rows("group_scores")
-    if scores is None:
-        return None
     gaps = group_gaps(scores[scores["measure"] == contents.measure])
     if gaps.empty:
         gaps = group_gaps(scores)
-    if gaps.empty:
-        return None
     gaps = gaps.assign(label=model_labels(gaps)).sort_values("gap", ascending=False)
     columns = [
         MODEL,
@@ -86,8 +81,6 @@ def _gaps(contents: Contents) -> Detail | None:
 
 def _corruption_errors(contents: Contents) -> Detail | None:
     errors = contents.rows("corruption_errors")
-    if errors is None:
-        return None
     means = errors[errors["corruption"].isna()]
     if means.empty:
         return None
@@ -115,33 +108,29 @@ def _corruption_errors(contents: Contents) -> Detail | None:
 def _projections(contents: Contents) -> Iterator[Detail | None]:
     # Models by mapper and task, tasks by attribute, latent dimensions.
     models = contents.rows("projection_models")
-    if models is not None:
-        columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
-        columns += [valued(_title(name), name) for name in PROJECTED]
-        tasks = []
-        for _, rows in models.groupby(["mapper", "dataset"], sort=False):
-            tasks.append(rows.sort_values("tolerance", ascending=False))
-        mappers = ", ".join(printable_all(models["mapper"].unique()))
-        summary = f"Projection on the latent dimensions of {mappers}"
-        yield contents.listed(summary, pd.concat(tasks), "projection_models", "Projection", columns)
+    columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
+    columns += [valued(_title(name), name) for name in PROJECTED]
+    # The most tolerant models first, mapper by mapper and task by task.
+    places = models.groupby(["mapper", "dataset"], sort=False).ngroup()
+    rows = models.assign(place=places).sort_values(["place", "tolerance"], ascending=[True, False])
+    summary = f"Projection on the latent dimensions of {', '.join(printable_all(models['mapper'].unique()))}"
+    yield contents.listed(summary, rows, "projection_models", "Projection", columns)
 
     attributes = contents.rows("projection_attributes")
-    if attributes is not None:
-        varying = attributes[~attributes["constant"].astype(bool)]
-        by_attribute = varying.groupby(["mapper", "dataset", "attribute"], sort=False)
-        means = by_attribute[list(BY_ATTRIBUTE)].mean().reset_index()
-        columns = [named("Mapper", "mapper"), named("Task", "dataset"), named("Attribute", "attribute")]
-        columns += [valued(_title(name), name) for name in BY_ATTRIBUTE]
-        summary = "Each task by each attribute, mean over models"
-        yield contents.listed(summary, means, "projection_attributes", "Attributes", columns)
+    varying = attributes[~attributes["constant"].astype(bool)]
+    by_attribute = varying.groupby(["mapper", "dataset", "attribute"], sort=False)
+    means = by_attribute[list(BY_ATTRIBUTE)].mean().reset_index()
+    columns = [named("Mapper", "mapper"), named("Task", "dataset"), named("Attribute", "attribute")]
+    columns += [valued(_title(name), name) for name in BY_ATTRIBUTE]
+    summary = "Each task by each attribute, mean over models"
+    yield contents.listed(summary, means, "projection_attributes", "Attributes", columns)
 
     effects = contents.rows("projection_effects")
-    if effects is not None:
-        columns = [named(name.capitalize(), name) for name in ("mapper", "dimension", "trait")]
-        columns += [valued(name.capitalize(), name) for name in ("shift", "strength", "tolerance")]
-        rows = effects.sort_values("strength", ascending=False)
-        summary = "What each latent dimension changes"
-        yield contents.listed(summary, rows, "projection_effects", "Dimensions", columns)
+    columns = [named(name.capitalize(), name) for name in ("mapper", "dimension", "trait")]
+    columns += [valued(name.capitalize(), name) for name in ("shift", "strength", "tolerance")]
+    rows = effects.sort_values("strength", ascending=False)
+    summary = "What each latent dimension changes"
+    yield contents.listed(summary, rows, "projection_effects", "Dimensions", columns)
 
 
 def _title(name: str) -> str:

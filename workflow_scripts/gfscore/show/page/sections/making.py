@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from gfscore.audit.metrics import METRICS
+from gfscore.audit.table_names import MEASURE_TABLES
 from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.core.names import printable
@@ -56,8 +57,9 @@ DOWNLOADS = (
     "similarities",
     "sensitivity",
     "calibration",
+    *MEASURE_TABLES,
 )
-"""Tables of every audit, where it has them, each a CSV file in the folder of the page."""
+"""Tables of an audit, each a CSV file in the folder of the page where the audit has rows of it."""
 
 
 def of_making(contents: Contents) -> Iterator[Detail | None]:
@@ -94,10 +96,8 @@ def of_making(contents: Contents) -> Iterator[Detail | None]:
 
     links = [("verdict.json", "verdict.json"), ("config.yaml", "config.yaml"), ("figures/", "figures")]
     for table in DOWNLOADS:
-        if getattr(contents.tables, table) is not None:
+        if len(contents.tables.named(table)):
             links.append((f"{table}.csv", f"{table}.csv"))
-    for table in contents.tables.measures:
-        links.append((f"{table}.csv", f"{table}.csv"))
     yield Detail("Downloads: every table of this audit", links=links)
 
 
@@ -157,12 +157,9 @@ def limits_of(tables: AuditTables, kinds: Collection[str], *, outputs: str = "")
 
     # Of the papers behind the measures and the tables that the page shows.
     subjects = set(kinds)
-    if tables.class_errors is not None:
-        subjects.add("errors")
-    if "group_scores" in tables.measures:
-        subjects.add("groups")
-    if "projection_models" in tables.measures:
-        subjects.add("projection")
+    for subject, table in (("errors", "class_errors"), ("groups", "group_scores"), ("projection", "projection_models")):
+        if len(tables.named(table)):
+            subjects.add(subject)
     claims = [claim for subject, claim in REFUTED.items() if subject in subjects]
     if claims:
         limits.append(
@@ -195,6 +192,6 @@ def _limits_of_measures(tables: AuditTables, kinds: Collection[str], outputs: st
         limits.append("An attack that finds nothing proves nothing: a stronger one may leave less.")
     if set(kinds) == {"clean"}:
         limits.append("Clean accuracy says nothing about robustness: it is measured on undisturbed samples.")
-    if "projection_models" in tables.measures:
+    if len(tables.named("projection_models")):
         limits.append("Projections depend on the mapper: another encoder, seed or beta moves other things.")
     return limits

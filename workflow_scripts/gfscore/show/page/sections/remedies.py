@@ -33,7 +33,7 @@ LIMITS = (
 def of_remedies(contents: Contents) -> Iterator[Detail | None]:
     """Details on what offsets change."""
     models = contents.rows("remedy_models")
-    if models is None:
+    if models.empty:
         return
     yield Detail("What offsets can do, and what they cannot", list(LIMITS))
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from gfscore.audit.metrics import MAIN, METRICS, highest_values
 from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE
+from gfscore.audit.verdicts.verdict import ModelVerdict
 from gfscore.core import numbers
 from gfscore.core.names import model_labels, with_ties
 from gfscore.core.numbers import p_value
@@ -45,7 +46,6 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
     yield Detail("Every number of every model, by measure", tables=tables)
 
     model_summary = contents.rows("model_summary")
-    assert model_summary is not None  # every audit has one
     rows = model_summary.drop_duplicates(["threat", "model"])
     trainings = {}
     for model in contents.models:
@@ -70,27 +70,24 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
     yield contents.listed(summary, rows, "model_summary", "Models", columns, caption=caption, most=MOST_MODELS)
 
     ranks = contents.rows_of_measure("metric_ranks")
-    if ranks is not None:
-        places = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
-        columns = [MODEL]
-        for name in places.columns:
-            if name in METRICS:
-                columns.append(valued(METRICS[name].title, name))
-        summary = f"Place of each model by every metric of {contents.measure}"
-        yield contents.listed(summary, places, "metric_ranks", "Places", columns)
+    places = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
+    columns = [MODEL]
+    for name in places.columns:
+        if name in METRICS:
+            columns.append(valued(METRICS[name].title, name))
+    summary = f"Place of each model by every metric of {contents.measure}"
+    yield contents.listed(summary, places, "metric_ranks", "Places", columns)
 
 
 def _numbers(contents: Contents, measure: str) -> TableView | None:
     # Of every model by one measure.
     summary = contents.rows("model_summary")
-    assert summary is not None  # every audit has one
     rows = summary[summary["measure"] == measure].sort_values(["value", "label"], ascending=[False, True])
     if rows.empty:
         return None
     rows = rows.assign(suspects=rows["worst_class_set"].map(len), worst_class=rows["wcr_tied"].map(with_ties))
     value_range = contents.measures[measure].description.value_range
     scores = contents.rows("class_scores")
-    assert scores is not None  # every audit has one
     highest = highest_values(value_range, classes=scores["class_index"].nunique())
 
     columns = [
@@ -122,7 +119,6 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
 def of_classes(contents: Contents) -> Iterator[Detail | None]:
     """Details on which class is weak: values, ranks, errors, targets."""
     scores = contents.rows_of_measure("class_scores")
-    assert scores is not None  # every audit has one
     measure = contents.measures[contents.measure].description
     columns = [CLASS, MODEL, N, VALUE]
     if measure.undecided:
@@ -133,7 +129,6 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     yield contents.listed(summary, rows, "class_scores", "Classes", columns, most=MOST_CLASS_ROWS)
 
     ranks = contents.rows_of_measure("vulnerability")
-    assert ranks is not None  # every audit has one
     columns = [
         CLASS,
         valued("Mean rank", "mean_rank"),
@@ -146,25 +141,22 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     yield _errors(contents)
 
     targets = contents.rows("target_success")
-    if targets is not None:
-        columns = [
-            CLASS,
-            MODEL,
-            N,
-            valued("Turned into it", "success"),
-            valued("without an attack", "clean"),
-            valued("CFPS", "cfps"),
-        ]
-        rows = targets.sort_values("success", ascending=False)
-        yield contents.listed("Into which class attacks turn samples", rows, "target_success", "Targets", columns)
+    columns = [
+        CLASS,
+        MODEL,
+        N,
+        valued("Turned into it", "success"),
+        valued("without an attack", "clean"),
+        valued("CFPS", "cfps"),
+    ]
+    rows = targets.sort_values("success", ascending=False)
+    yield contents.listed("Into which class attacks turn samples", rows, "target_success", "Targets", columns)
 
 
 def _errors(contents: Contents) -> Detail | None:
     errors = contents.rows("class_errors")
-    if errors is None:
-        return None
     measure = contents.measure
-    if not (errors["measure"] == measure).any():
+    if len(errors) and not (errors["measure"] == measure).any():
         measure = errors["measure"].iloc[0]
     undisturbed = errors[(errors["measure"] == measure) & errors["corruption"].isna()]
     shares = ["recall", "precision", "f1", "cfps", "cfps_relative"]
@@ -195,25 +187,22 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
         for judged in rule.models:
             row = {"dataset": "", "most": rule.most_of(judged), "highest": rule.range[1], "rule": rule.words}
             rows.append({**judged.model_dump(), **row})
-    verdicts = None
-    if rows:
-        verdicts = pd.DataFrame(rows)
-        verdicts = verdicts.assign(label=model_labels(verdicts))
+    verdicts = pd.DataFrame(rows, columns=[*ModelVerdict.model_fields, "dataset", "most", "highest", "rule"])
+    verdicts["label"] = model_labels(verdicts)
     value = Column("Value", numbers.span, ("value", "most", "highest"))
     bounds = Column("Interval", numbers.interval, ("low", "high", "highest"))
 
-    if verdicts is not None and verdicts["verdict"].eq(INCONCLUSIVE).any():
-        undecided = verdicts[verdicts["verdict"] == INCONCLUSIVE]
-        columns = [
-            MODEL,
-            value,
-            bounds,
-            counted("Samples per class that would settle it", "samples_needed_per_class"),
-            counted("Further samples in all", "further_samples_needed"),
-            named("Rule", "rule"),
-        ]
-        summary = "What more samples would show: undecided models and the samples that would settle them"
-        yield contents.listed(summary, undecided, "verdict", "Undecided models", columns)
+    undecided = verdicts[verdicts["verdict"] == INCONCLUSIVE]
+    columns = [
+        MODEL,
+        value,
+        bounds,
+        counted("Samples per class that would settle it", "samples_needed_per_class"),
+        counted("Further samples in all", "further_samples_needed"),
+        named("Rule", "rule"),
+    ]
+    summary = "What more samples would show: undecided models and the samples that would settle them"
+    yield contents.listed(summary, undecided, "verdict", "Undecided models", columns)
 
     yield _pairs(contents)
 
@@ -232,7 +221,6 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
 
 def _noise_floor(contents: Contents) -> Detail | None:
     summary = contents.rows_of_measure("model_summary")
-    assert summary is not None  # every audit has one
     columns = [
         MODEL,
         valued("RDI", "rdi"),
@@ -260,8 +248,6 @@ def _noise_floor(contents: Contents) -> Detail | None:
 
 def _pairs(contents: Contents) -> Detail | None:
     pairs = contents.rows_of_measure("model_comparisons")
-    if pairs is None:
-        return None
     models = contents.tables.model_summary
     models = models.assign(label=model_labels(models)).set_index(["threat", "model"])["label"].to_dict()
     for side in ("first", "second"):

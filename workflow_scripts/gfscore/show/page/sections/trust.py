@@ -85,47 +85,44 @@ EVIDENCE = (
 def of_trust(contents: Contents) -> Iterator[Detail | None]:
     """Details on whether the attack-free score can be trusted."""
     distances = contents.rows("falsification")
-    if distances is not None:
-        columns = [
-            MODEL,
-            named("Score", "measure"),
-            named("Distances", "distances"),
-            valued("Falsification rate", "rate"),
-            bounded("Interval", "low", "high", 1.0),
-            valued("Mean score", "mean_score"),
-            valued("Mean distance", "mean_distance"),
-            counted("Not broken", "censored"),
-        ]
-        caption = (
-            "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
-        )
-        rows = distances[distances["class_index"] == ALL]
-        summary = "Samples whose score an attack refutes"
-        yield contents.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
+    columns = [
+        MODEL,
+        named("Score", "measure"),
+        named("Distances", "distances"),
+        valued("Falsification rate", "rate"),
+        bounded("Interval", "low", "high", 1.0),
+        valued("Mean score", "mean_score"),
+        valued("Mean distance", "mean_distance"),
+        counted("Not broken", "censored"),
+    ]
+    caption = (
+        "Rate: share of the correct samples with an adversarial example nearer than the score; 0 confirms nothing."
+    )
+    rows = distances[distances["class_index"] == ALL]
+    summary = "Samples whose score an attack refutes"
+    yield contents.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
 
     agreement = contents.rows("measure_agreement")
-    if agreement is not None:
-        over_models = agreement["over"] == "models"
-        rows = agreement[over_models] if over_models.any() else agreement
-        columns = [
-            named("Measure", "first"),
-            named("and", "second"),
-            N,
-            valued("Spearman", "rho", signed),
-            valued("p", "p", p_value),
-        ]
-        summary = "Do the measures agree? Rank correlations over models, the most opposed first"
-        yield contents.listed(summary, rows.sort_values("rho"), "measure_agreement", "Agreement of measures", columns)
+    over_models = agreement["over"] == "models"
+    rows = agreement[over_models] if over_models.any() else agreement
+    columns = [
+        named("Measure", "first"),
+        named("and", "second"),
+        N,
+        valued("Spearman", "rho", signed),
+        valued("p", "p", p_value),
+    ]
+    summary = "Do the measures agree? Rank correlations over models, the most opposed first"
+    yield contents.listed(summary, rows.sort_values("rho"), "measure_agreement", "Agreement of measures", columns)
 
     yield _calibration(contents)
 
     sensitivity = contents.rows("sensitivity")
-    if sensitivity is not None:
-        by_model = sensitivity.groupby(["measure", "label"], sort=False)
-        ranges = by_model["value"].agg(["min", "max"]).reset_index()
-        columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
-        summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
-        yield contents.listed(summary, ranges, "sensitivity", "Sensitivity", columns)
+    by_model = sensitivity.groupby(["measure", "label"], sort=False)
+    ranges = by_model["value"].agg(["min", "max"]).reset_index()
+    columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
+    summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
+    yield contents.listed(summary, ranges, "sensitivity", "Sensitivity", columns)
 
     for listing in EVIDENCE:
         evidence = contents.rows(listing.name)
