@@ -16,12 +16,12 @@ WEAK = ("bird", "deer", "dog")
 
 def one_vs_rest_accuracy(confusion):
     """CWA as printed, (TP + TN) / N of each class, from confusion counts (K, K), rows true (Eq. 2)."""
-    return class_errors(confusion, confusion.sum(axis=1)).one_vs_rest_accuracy
+    return class_errors(confusion, confusion.sum(axis=1))["one_vs_rest_accuracy"].to_numpy()
 
 
 def false_positive_share(confusion):
     """CFPS, the share of all errors that land in each class, (K,) (Eq. 1)."""
-    return class_errors(confusion, confusion.sum(axis=1)).cfps
+    return class_errors(confusion, confusion.sum(axis=1))["cfps"].to_numpy()
 
 
 def class_never_recognised():

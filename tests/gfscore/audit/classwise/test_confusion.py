@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -13,7 +15,9 @@ PREDICTED = np.array([0, 0, 1, 2, 1, 1, 1, 1, 2, 0])
 
 
 def errors_of(labels, predicted, k):
-    return class_errors(confusion_matrix(labels, predicted, k), np.bincount(labels, minlength=k))
+    """Errors of each class, an array for each column."""
+    errors = class_errors(confusion_matrix(labels, predicted, k), np.bincount(labels, minlength=k))
+    return SimpleNamespace(**{name: errors[name].to_numpy() for name in errors})
 
 
 def test_by_hand():

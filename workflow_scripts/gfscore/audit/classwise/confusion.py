@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,43 +92,8 @@ def row_shares(matrix: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
     return ratio(matrix, np.asarray(n)[:, None])
 
 
-@dataclass(frozen=True)
-class ClassErrors:
-    """Errors of K classes by a confusion matrix, each (K,) float64, NaN where undefined.
-
-    Parameters
-    ----------
-    recall
-        TP / (TP + FN), usually called class accuracy.
-    precision
-        TP / (TP + FP).
-    f1
-        Harmonic mean of recall and precision.
-    one_vs_rest_accuracy
-        (TP + TN) / N, the class-wise accuracy of the class-wise analysis paper, about 1 - 1/K for a class that is
-        never predicted.
-    false_positive_rate
-        FP / (FP + TN).
-    cfps
-        Class false positive score, FP / all errors, which sums to 1 over classes; to less where there are abstentions.
-    cfps_relative
-        K times cfps: 1 if errors are evenly distributed over classes.
-    false_positives
-        FP.
-    """
-
-    recall: NDArray[np.float64]
-    precision: NDArray[np.float64]
-    f1: NDArray[np.float64]
-    one_vs_rest_accuracy: NDArray[np.float64]
-    false_positive_rate: NDArray[np.float64]
-    cfps: NDArray[np.float64]
-    cfps_relative: NDArray[np.float64]
-    false_positives: NDArray[np.float64]
-
-
-def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
-    """Errors of each class.
+def class_errors(matrix: ArrayLike, n: ArrayLike) -> pd.DataFrame:
+    """Errors of each class by a confusion matrix.
 
     Parameters
     ----------
@@ -136,6 +101,22 @@ def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
         Confusion matrix.
     n : array, shape (K,)
         Samples of the classes, abstentions included.
+
+    Returns
+    -------
+    DataFrame
+        K rows, NaN where undefined:
+
+        - ``recall`` TP / (TP + FN), usually called class accuracy
+        - ``precision`` TP / (TP + FP)
+        - ``f1`` harmonic mean of recall and precision
+        - ``one_vs_rest_accuracy`` (TP + TN) / N, the class-wise accuracy of the class-wise analysis paper, about
+          1 - 1/K for a class that is never predicted
+        - ``false_positive_rate`` FP / (FP + TN)
+        - ``cfps`` class false positive score, FP / all errors, which sums to 1 over classes; to less where there are
+          abstentions
+        - ``cfps_relative`` K times cfps: 1 if errors are evenly distributed over classes
+        - ``false_positives`` FP
 
     References
     ----------
@@ -148,16 +129,18 @@ def class_errors(matrix: ArrayLike, n: ArrayLike) -> ClassErrors:
     total = n.sum()
     errors = (n - correct).sum()
     cfps = ratio(false_positives, errors)
-    return ClassErrors(
-        recall=ratio(correct, n),
-        precision=ratio(correct, correct + false_positives),
-        # From counts, so that it is 0 without true positives, and undefined only without samples and predictions.
-        f1=ratio(2 * correct, n + correct + false_positives),
-        one_vs_rest_accuracy=(total - (n - correct) - false_positives) / total,
-        false_positive_rate=ratio(false_positives, total - n),
-        cfps=cfps,
-        cfps_relative=len(n) * cfps,
-        false_positives=false_positives,
+    return pd.DataFrame(
+        {
+            "recall": ratio(correct, n),
+            "precision": ratio(correct, correct + false_positives),
+            # From counts, so that it is 0 without true positives, and undefined only without samples and predictions.
+            "f1": ratio(2 * correct, n + correct + false_positives),
+            "one_vs_rest_accuracy": (total - (n - correct) - false_positives) / total,
+            "false_positive_rate": ratio(false_positives, total - n),
+            "cfps": cfps,
+            "cfps_relative": len(n) * cfps,
+            "false_positives": false_positives,
+        }
     )
 
 
@@ -231,14 +214,8 @@ def confusion_tables(
             true, predictions_of_true = np.nonzero(matrix)
             cells = {"true_index": true, "predicted_index": predictions_of_true}
             confusions.append(pd.DataFrame({**key, **cells, "count": matrix[true, predictions_of_true]}))
-            rates = class_errors(matrix, n)
-            columns = {
-                **asdict(rates),
-                "class_index": np.arange(len(class_names)),
-                "class_name": list(class_names),
-                "n": n,
-            }
-            errors.append(pd.DataFrame({**key, **columns}))
+            classes = {"class_index": np.arange(len(class_names)), "class_name": list(class_names), "n": n}
+            errors.append(class_errors(matrix, n).assign(**key, **classes))
     return stacked(CONFUSION_TABLE, confusions), stacked(CLASS_ERRORS, errors)
 
 

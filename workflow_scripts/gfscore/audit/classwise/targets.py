@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -71,38 +70,10 @@ DEFINITIONS = ("success", "excess", "among_misclassified")
 """Definitions of targeted success, columns of target_success."""
 
 
-@dataclass(frozen=True)
-class TargetSuccess:
-    """Success of targeted attacks by target class t, over the samples of all other classes.
-
-    Parameters
-    ----------
-    n : array of float64, shape (K,)
-        Samples with y != t.
-    success : array of float64, shape (K,)
-        P(f(x') = t | y != t), in [0, 1]. NaN where undefined, as the following.
-    clean : array of float64, shape (K,)
-        P(f(x) = t | y != t), in [0, 1].
-    excess : array of float64, shape (K,)
-        success minus clean, in [-1, 1].
-    among_misclassified : array of float64, shape (K,)
-        P(f(x') = t | y != t, f(x') != y), in [0, 1].
-    matrix : array of float64, shape (K, K)
-        P(f(x') = t | y = s) in row s (source) and column t; NaN on the diagonal and in rows without samples.
-    """
-
-    n: NDArray[np.float64]
-    success: NDArray[np.float64]
-    clean: NDArray[np.float64]
-    excess: NDArray[np.float64]
-    among_misclassified: NDArray[np.float64]
-    matrix: NDArray[np.float64]
-
-
 def target_success(
     labels: ArrayLike, targets: ArrayLike, predictions: ArrayLike, clean_predictions: ArrayLike, classes: int
-) -> TargetSuccess:
-    """Success of targeted attacks by target class.
+) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Success of targeted attacks by target class t, over the samples of all other classes.
 
     Parameters
     ----------
@@ -112,6 +83,19 @@ def target_success(
         Predictions under attack f(x') and without it f(x).
     classes : int
         Number of classes K.
+
+    Returns
+    -------
+    by_target : DataFrame
+        K rows, NaN where undefined:
+
+        - ``n`` samples with y != t
+        - ``success`` P(f(x') = t | y != t), in [0, 1]
+        - ``clean`` P(f(x) = t | y != t), in [0, 1]
+        - ``excess`` success minus clean, in [-1, 1]
+        - ``among_misclassified`` P(f(x') = t | y != t, f(x') != y), in [0, 1]
+    matrix : array of float64, shape (K, K)
+        P(f(x') = t | y = s) in row s (source) and column t; NaN on the diagonal and in rows without samples.
 
     References
     ----------
@@ -133,14 +117,14 @@ def target_success(
     cells = labels * classes + targets
     n_by_source = np.bincount(cells, minlength=classes**2).reshape(classes, classes)
     hits_by_source = np.bincount(cells[reached], minlength=classes**2).reshape(classes, classes)
-    return TargetSuccess(
-        n=n.astype(np.float64),
-        success=success,
-        clean=clean,
-        excess=success - clean,
-        among_misclassified=ratio(hits, misses),
-        matrix=ratio(hits_by_source, n_by_source),
-    )
+    by_target = {
+        "n": n,
+        "success": success,
+        "clean": clean,
+        "excess": success - clean,
+        "among_misclassified": ratio(hits, misses),
+    }
+    return pd.DataFrame(by_target), ratio(hits_by_source, n_by_source)
 
 
 def predictors(
@@ -202,29 +186,22 @@ def target_tables(audit_values: AuditValues, class_names: Sequence[str]) -> dict
         labels = samples["label"].to_numpy()
         matrix = confusion_matrix(labels, clean_predictions, classes)
         errors = class_errors(matrix, np.bincount(labels, minlength=classes))
-        miss_rate = 1 - errors.recall
-
-        success = target_success(
+        by_target, success = target_success(
             attacked["label"], attacked["target"], attacked["prediction"], attacked["clean_prediction"], classes
         )
-        by_target = {
-            "class_index": np.arange(classes),
-            "class_name": list(class_names),
-            "n": success.n,
-            "success": success.success,
-            "clean": success.clean,
-            "excess": success.excess,
-            "among_misclassified": success.among_misclassified,
-            "cfps": errors.cfps,
-            "miss_rate": miss_rate,
-        }
-        by_pair = {"source_index": sources, "target_index": targets, "success": success.matrix[sources, targets]}
-        frames["target_success"].append(pd.DataFrame({**key, **by_target}))
+        by_target = by_target.assign(cfps=errors["cfps"], miss_rate=1 - errors["recall"])
+        names = {"class_index": np.arange(classes), "class_name": list(class_names)}
+        by_pair = {"source_index": sources, "target_index": targets, "success": success[sources, targets]}
+        frames["target_success"].append(by_target.assign(**key, **names))
         frames["target_matrix"].append(pd.DataFrame({**key, **by_pair}))
 
         rows = []
         for definition in DEFINITIONS:
-            correlations = predictors(getattr(success, definition), cfps=errors.cfps, miss_rate=miss_rate)
+            correlations = predictors(
+                by_target[definition].to_numpy(),
+                cfps=by_target["cfps"].to_numpy(),
+                miss_rate=by_target["miss_rate"].to_numpy(),
+            )
             rows.append({**key, "definition": definition, **correlations})
         errors_of = clean[0].name if clean else measure.name
         frames["target_predictors"].append(pd.DataFrame(rows).assign(errors_of=errors_of))
