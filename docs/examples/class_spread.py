@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def spread(subject: Subject) -> pd.DataFrame | None:
+def spread(subject: Subject) -> pd.DataFrame:
     """Value of each class in each model, one row for each, the class of the lowest mean first; `span` is its range."""
     rows = subject.rows("class_scores")  # of this measure at T = 1; `label` names models, `class` is readable
-    if rows is None or rows["label"].nunique() < 2:
-        return None
+    if rows["label"].nunique() < 2:
+        raise NothingToDraw
     frame = rows[["class", "value", "n"]].assign(model=rows["label"])
     by_class = frame.groupby("class")["value"]
     frame = frame.assign(mean=by_class.transform("mean"), span=by_class.transform("max") - by_class.transform("min"))
