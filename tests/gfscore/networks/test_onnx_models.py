@@ -1,5 +1,7 @@
 """Classifiers in ONNX files, run by onnxruntime or converted to torch."""
 
+import warnings
+
 import numpy as np
 import onnx
 import pytest
@@ -27,6 +29,31 @@ def test_an_onnx_graph_gives_logits_whatever_its_batch(tmp_path, batch):
     images = from_arrays(FLAT_IMAGES, np.arange(5) % 4, sample_id=list("abcde"), preprocessing="none")
     _, _, logits = inference.extract_logits(classifier, images, device="cpu")
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_graph_that_states_no_sizes_has_the_layout_that_it_runs_on(tmp_path):
+    path = tmp_path / "m.onnx"
+    layer = torch.nn.Conv2d(3, 4, 3).eval()
+    example = torch.from_numpy(FLAT_IMAGES)
+
+    class ChannelsLast(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, images):
+            return self.layer(images.permute(0, 3, 1, 2)).mean((2, 3))
+
+    axes = {"images": dict(enumerate("nhwc"))}
+    stored = example.permute(0, 2, 3, 1).contiguous()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(ChannelsLast(), (stored,), path, input_names=["images"], dynamic_axes=axes, dynamo=False)
+    with torch.no_grad():
+        expected = layer(example).mean((2, 3)).numpy()
+    for gradients in (False, True):
+        classifier = opened(manifest_of(path, "onnx", gradients=gradients))
+        np.testing.assert_allclose(classifier.logits(FLAT_IMAGES), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_other_onnx_graphs_are_named(tmp_path):

@@ -284,14 +284,30 @@ def _image_input(
         )
 
     channels, height, width = image_shape
-    channels_first = _fits(image.shape, (channels, height, width))
-    if not channels_first and not _fits(image.shape, (height, width, channels)):
+    batch = image.shape[0] if isinstance(image.shape[0], int) else None
+    layouts = []
+    for channels_last, sizes in ((False, (channels, height, width)), (True, (height, width, channels))):
+        if _fits(image.shape, sizes):
+            layouts.append(GraphInput(image.name, batch, channels_last, INPUTS[image.type]))
+    if not layouts:
         raise InputError(
             f"{path}: input {image.name!r} has shape {image.shape}, but image_shape {list(image_shape)} needs "
             "(n, C, H, W) or (n, H, W, C); correct image_shape, or export the model for images"
         )
-    batch = image.shape[0] if isinstance(image.shape[0], int) else None
-    return GraphInput(image.name, batch, not channels_first, INPUTS[image.type])
+    # Of a graph that states no sizes, the layout that it runs on; a graph that runs on none is explained later.
+    for layout in layouts:
+        if len(layouts) == 1 or _runs(session, layout, image_shape):
+            return layout
+    return layouts[0]
+
+
+def _runs(session: onnxruntime.InferenceSession, layout: GraphInput, image_shape: tuple[int, int, int]) -> bool:
+    try:
+        session.run(None, {layout.name: layout.grey_images(image_shape)})
+    # onnxruntime's errors have no common base class.
+    except Exception:
+        return False
+    return True
 
 
 def _fits(input_shape: Sequence[int | str | None], image_shape: tuple[int, int, int]) -> bool:
