@@ -212,7 +212,14 @@ def _torch_network(
         network = in_blocks(network, graph.image_input.batch)
     if graph.image_input.channels_last:
         network = channels_last(network)
-    return preprocessed(network, graph.settings, where=graph.path)
+    network = preprocessed(network, graph.settings, where=graph.path)
+    try:
+        with torch.no_grad():
+            network(torch.from_numpy(probe_images(graph.image_shape)))
+    # What was converted may still fail in any way.
+    except Exception as error:
+        raise _conversion_error(graph.path, error) from error
+    return network
 
 
 def converter() -> str:
@@ -230,13 +237,17 @@ def converted(graph: onnx.ModelProto, output: str, *, where: Path | str) -> nn.M
         network = onnx2fx.convert(graph)
     # Graphs of others may fail in any way.
     except Exception as error:
-        raise InputError(
-            f"{where}: {converter()} cannot make a torch network of it ({first_line(error)}); set gradients: false and "
-            "leave out measures that need gradients, or name the weights and the architecture that it was exported from"
-        ) from error
+        raise _conversion_error(where, error) from error
 
     def forward(network: nn.Module, images: torch.Tensor) -> torch.Tensor:
         outputs = network(images)
         return outputs[index] if isinstance(outputs, tuple | list) else outputs
 
     return wrap(network, forward)
+
+
+def _conversion_error(where: Path | str, error: Exception) -> InputError:
+    return InputError(
+        f"{where}: {converter()} cannot make a torch network of it ({first_line(error)}); set gradients: false and "
+        "leave out measures that need gradients, or name the weights and the architecture that it was exported from"
+    )

@@ -21,6 +21,27 @@ pytestmark = pytest.mark.usefixtures("project")
 PAIR = ("airplane", "frog")
 
 
+class RoundsPixels(torch.nn.Module):
+    """A network of whole pixels, whose gradients are 0."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, images):
+        return self.network((255 * images).round() / 255)
+
+
+class ImagesOfCalibration:
+    """What onnxruntime sets the ranges of a quantised graph by."""
+
+    def __init__(self, images):
+        self.batches = iter([{"images": images}])
+
+    def get_next(self):
+        return next(self.batches, None)
+
+
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory, real_data):
     """Images of ten classes and of two, and the trained network in files that do not return its logits alone."""
@@ -42,6 +63,7 @@ def mine(tmp_path_factory, real_data):
         torch.jit.trace(softmax, example).save(folder / "softmax.pt")
         sigmoid = torch.nn.Sequential(*binary, torch.nn.Sigmoid())
         torch.jit.trace(sigmoid, example).save(folder / "one_sigmoid.pt")
+        torch.jit.trace(RoundsPixels(network), example).save(folder / "rounded.pt")
         shapes = ({0: torch.export.Dim("n")},)
         torch.export.save(torch.export.export(softmax, (example,), dynamic_shapes=shapes), folder / "softmax.pt2")
     return folder
@@ -130,6 +152,29 @@ def test_a_network_in_python_may_give_probabilities(mine, project, accuracy):
     found = looked_at(mine / "several.pth", mine / "images", probabilities=True, **options)
     assert entry_of(found)["allow_probabilities"] == "logarithms"
     assert any(accuracy["images"] in line for line in found.lines)
+
+
+# ---- gradients ----
+
+
+def test_attacks_are_left_out_where_gradients_vanish(mine, accuracy):
+    found = looked_at(mine / "rounded.pt", mine / "images", trust_code=True)
+    assert any("no gradients: they are 0 on all of 8 images" in line for line in found.lines)
+    assert any(accuracy["images"] in line for line in found.lines)
+    assert "adversarial" not in found.text
+
+
+def test_a_quantised_graph_that_is_converted_to_what_fails_is_audited_without_attacks(mine, real_data, tmp_path):
+    from onnxruntime.quantization import QuantFormat, quantize_static
+
+    own_files.write_onnx(own_files.network(real_data), tmp_path / "net.onnx")
+    x, _ = own_files.real_images(real_data, 300)
+    images = ImagesOfCalibration(x.astype(np.float32) / 255)
+    quantised = tmp_path / "quantised.onnx"
+    quantize_static(tmp_path / "net.onnx", quantised, images, quant_format=QuantFormat.QDQ, per_channel=True)
+    found = looked_at(quantised, mine / "images")
+    assert any("no gradients: onnx2fx" in line for line in found.lines)
+    assert entry_of(found)["source"] == "onnx" and "adversarial" not in found.text
 
 
 # ---- one output ----

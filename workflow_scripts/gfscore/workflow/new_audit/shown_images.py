@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.measures.proven import Proven
@@ -21,7 +23,7 @@ from gfscore.networks.inference import require_agreement
 from gfscore.networks.model_source import Settings, model_sources
 from gfscore.networks.number_types import number_words
 from gfscore.networks.onnx_files import model_files
-from gfscore.networks.outputs import require_head
+from gfscore.networks.outputs import first_line, require_head
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
@@ -145,6 +147,11 @@ def look_at(
         if gradients:
             as_audited = _classifier(entry, data, threads)
             assert as_audited.network is not None
+            obstacle = _obstacle_to_gradients(as_audited.network, images[rows])
+            if obstacle:
+                gradients, note = False, f"; no gradients: {obstacle}"
+        if gradients:
+            assert as_audited.network is not None
             right = logits.argmax(1) == labels
             proofs = try_proofs(as_audited.network, images, labels, right, settings=proof, pass_seconds=seconds)
 
@@ -223,6 +230,23 @@ def _with_gradients(opened: OpenedModel, model: NewModel, data: NewData, threads
     conversion = agreement["conversion"].split(";")[0]
     with_gradients = replace(opened, classifier=converted, settings=settings)
     return with_gradients, True, f"; gradients {conversion}{numbers}"
+
+
+def _obstacle_to_gradients(network: nn.Module, images: Images) -> str:
+    # Why attacks could not follow the gradients of a network, empty where they can: they would find nothing, and the
+    # network would look robust.
+    pixels = torch.from_numpy(images).requires_grad_()
+    try:
+        with torch.enable_grad():
+            logits = network(pixels)
+            weights = torch.linspace(-1, 1, logits.shape[1])
+            (gradients,) = torch.autograd.grad((logits * weights).sum(), pixels)
+    # The code of a model may raise anything.
+    except Exception as error:
+        return f"it cannot be differentiated ({first_line(error)})"
+    if not gradients.any():
+        return f"they are 0 on all of {len(images)} images"
+    return ""
 
 
 def _number_note(classifier: Classifier) -> str:
