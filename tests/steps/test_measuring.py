@@ -53,6 +53,7 @@ class Recorder:
 
     def __call__(self, classifier, images, labels, *, seeds):
         assert classifier.classes == 10
+        assert not any(weight.requires_grad for weight in classifier.network.parameters())
         if self.too_many and len(images) > self.too_many:
             self.failed.append(len(images))
             raise torch.OutOfMemoryError("not enough memory")

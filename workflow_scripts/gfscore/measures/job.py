@@ -236,6 +236,9 @@ def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
 
     device = devices.device_of(classifier, job.device, gpu_percent=job.gpu_percent)
     devices.move_to(classifier, device, where=job.weights)
+    if classifier.network is not None:
+        # Else each pass keeps what gradients of the weights would take: of ConvNeXt twice the memory.
+        classifier.network.requires_grad_(False)
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     identity["measure"] = job.measure
     identity["settings"] = json.dumps(job.settings.explicit(), sort_keys=True)
