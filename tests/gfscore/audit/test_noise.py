@@ -169,3 +169,11 @@ def test_between_class_sd_by_hand():
 def test_between_class_sd_needs_two_classes_with_two_samples():
     values = class_values(np.array([0.0, 0.2, 0.4]), np.array([0, 0, 1]), 2)
     assert math.isnan(between_class_sd(values))
+
+
+def test_rounding_of_large_values_parts_no_equal_shuffles():
+    """Of the 20 ways to deal 6 values to 2 classes of 3, two have the RDI observed: no p-value is far below 0.1."""
+    rng, labels = np.random.default_rng(0), np.repeat([0, 1], 3)
+    for _ in range(40):
+        floor = noise_floor(1e6 * rng.random(6), labels, 2, permutations=1999, rng=rng)
+        assert floor.p_value["rdi"] > 0.08

@@ -90,13 +90,14 @@ def noise_floors(
         observed_metrics[index] = [metric.compute(item.mean, counts=item.n, lam=lam) for item in observed]
     sums = np.zeros(observed_metrics.shape)
     at_least_observed = np.zeros(observed_metrics.shape)
+    tolerance = STATISTIC_TOLERANCE * max(1.0, np.abs(values).max(initial=0))
     for means in _shuffled_means(values, present, permutations, rng):
         for index, metric in enumerate(AGAINST_CHANCE):
             numbers = metric.compute_many(means, counts=present, lam=lam)
             # More disparity is the worse value.
             sign = -metric.direction
             sums[index] += numbers.sum(axis=0)
-            limit = sign * observed_metrics[index] - STATISTIC_TOLERANCE
+            limit = sign * observed_metrics[index] - tolerance
             at_least_observed[index] += (sign * numbers >= limit).sum(axis=0)
     p_value = (1 + at_least_observed) / (1 + permutations)
     p_value[np.isnan(observed_metrics)] = np.nan

@@ -13,7 +13,7 @@ RANGE_TOLERANCE = 1e-9
 """How far a value may lie outside its range, relative to the length of the range."""
 
 STATISTIC_TOLERANCE = 1e-12
-"""How far a permuted statistic may fall short of the observed one and still reach it."""
+"""How far a permuted statistic may fall short of the observed one and still reach it, of values up to 1."""
 
 LEVEL_TOLERANCE = 1e-12
 """How far a p-value may exceed a level that it attains: in float64, 1 - 0.95 is not 0.05."""
