@@ -9,6 +9,7 @@ from PIL import Image
 
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all, open_images
+from gfscore.images.manifests import open_and_describe
 
 SETTINGS = {
     "source": "parquet",
@@ -114,6 +115,14 @@ def test_datasets_of_other_labels_have_the_same_parts_where_they_are_within_one_
     found = part("other", "label")
     assert found.sample_id.tolist() == part("label", None).sample_id.tolist() != part("other", None).sample_id.tolist()
     assert found.labels.tolist() == [other[int(name[-6:])] for name in found.sample_id]
+
+
+@pytest.mark.parametrize("part", [{"subset": {"per_class": 2, "seed": 0}}, {"half": "judging"}])
+def test_a_manifest_of_a_part_names_classes_that_are_numbers(tmp_path, part):
+    pq.write_table(table(range(8), [0, 1] * 4), tmp_path / "a.parquet")
+    images, manifest = open_and_describe({**SETTINGS, **part}, tmp_path / "a.parquet", dataset="d", classes=None)
+    assert manifest["classes"] == list(images.class_names) == ["0", "1"]
+    assert manifest["samples_per_class"] == [2, 2]
 
 
 def test_plain_bytes_and_other_column_names_are_read(tmp_path):

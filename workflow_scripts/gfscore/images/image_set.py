@@ -199,7 +199,7 @@ class ImageSet:
         if copies is not None:
             copies = copies.select(rows)
         if self.choose is not None:
-            return replace(self.choose(rows), copies=copies)
+            return replace(self.choose(rows), class_names=self.class_names, copies=copies)
 
         def content_digest() -> str:
             numbers = " ".join(map(str, rows))
