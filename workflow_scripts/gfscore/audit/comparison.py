@@ -36,7 +36,11 @@ _PAIR: tuple[Column, ...] = (
 )
 
 _TESTED: tuple[Column, ...] = (
-    ("difference", pa.float64(), "mean of first - second over the same samples"),
+    (
+        "difference",
+        pa.float64(),
+        "mean of first - second over the same samples, undecided ones at their smallest values",
+    ),
     ("low", pa.float64(), "lower bound by betting, simultaneous over the family"),
     ("high", pa.float64(), "upper bound by betting, simultaneous over the family"),
     ("confidence", pa.float64(), "simultaneous confidence of the family's bounds"),
