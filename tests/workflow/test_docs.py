@@ -193,8 +193,17 @@ def test_the_audit_of_logits_runs_as_documented(workplace):
     assert said(gate)[0] == 3, "and no verdict of an earlier run stands after one that failed"
 
 
-def test_links_and_pictures_exist():
+def headings(document):
+    """Headings of a document as the ends of links name them."""
+    text = re.sub("```.*?```", "", document.read_text(), flags=re.DOTALL)
+    titles = re.findall("^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+def test_links_pictures_and_headings_exist():
     for document in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        for target, heading in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", document.read_text()):
             if "://" not in target:
-                assert (document.parent / target).exists(), f"{document.name}: {target}"
+                path = document.parent / target if target else document
+                assert path.exists(), f"{document.name}: {target}"
+                assert not heading or heading in headings(path), f"{document.name}: {target}#{heading}"

@@ -63,7 +63,7 @@ examples:
   gfscore adjust net.onnx images/
   gfscore adjust weights.pth images.npz --architecture my_networks.py:small --objective floor --floor 0.3
   gfscore adjust net.onnx images/ --strength 0.5 --to net-fair.onnx
-  gfscore adjust logits.npz --offsets results/offsets/net/Linf/net.json
+  gfscore adjust logits.npz --offsets results/offsets/net-choosing/Linf/net/worst_class-0123abcd.json
 """
 
 
