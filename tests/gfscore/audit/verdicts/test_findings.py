@@ -199,6 +199,16 @@ def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():
     ]
 
 
+def test_undecided_models_of_several_rules_say_which_rule_their_samples_would_settle():
+    first = {"measure": "great-sigmoid", "at_least": 0.5}
+    audit = synthetic_audit(models=2, classes=3, per_class=10, rules=[first, first | {"statistic": "value"}])
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    found = [item for item in findings_of(tables, audit.verdict, audit.named) if item.kind == "undecided_models"]
+    assert len(found) == 2
+    for place, finding in enumerate(found, start=1):
+        assert f"undecided by rule {place} of 2 (" in finding.sentence
+
+
 def test_a_class_without_samples_is_what_would_settle_undecided_models():
     audit = synthetic_audit(models=2, classes=4, per_class=30, empty_class=2, calibrated=False)
     tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)

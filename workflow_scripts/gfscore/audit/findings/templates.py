@@ -247,7 +247,9 @@ def _metrics_disagree(subject: Subject, numbers: Numbers, _confidence: float | N
 def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
     names = _with_more([_name(name) for name in subject["models"]], numbers["count"])
     verb = "stays" if numbers["count"] == 1 else "stay"
-    undecided = f"{names} {verb} undecided{_with_confidence(confidence)}"
+    # What settles one rule does not settle the others.
+    rule = f" by rule {numbers['rule']} of {numbers['rules']}" if "rules" in numbers else ""
+    undecided = f"{names} {verb} undecided{rule}{_with_confidence(confidence)}"
     if "without_samples" in subject:
         return f"{undecided}: samples of every {subject['without_samples']} would settle it"
     clauses = []

@@ -409,7 +409,7 @@ def _of_metrics(tables: AuditTables, measure: str) -> Iterator[Finding]:
 
 def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
     labels = _labels_of_models(tables)
-    for rule in verdict.rules:
+    for place, rule in enumerate(verdict.rules, start=1):
         undecided = rule.models_with(INCONCLUSIVE)
         if not undecided:
             continue
@@ -429,6 +429,8 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
             "held": len(open_samples),
             "most_open": max(open_samples, default=None),
         }
+        if len(verdict.rules) > 1:
+            numbers |= {"rule": place, "rules": len(verdict.rules)}
         names = [labels[model.key] for model in rule.best_first(undecided)]
         subject = {"models": names[:MOST_NAMED], "rule": rule.words}
         if any(model.classes_without_samples for model in undecided):
