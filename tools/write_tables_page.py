@@ -40,10 +40,10 @@ name and version of its table, and what it was made from: a version is raised wh
 
 FILES = {
     "verdict.json": "`verdict`, its `sentence`, whether it `stops` the target `gate`, the `rules` with each model's "
-    "bounds, models `excluded` and why, those `warned` of and those that may be `guessing`, the `findings` in sentences "
-    "with their numbers, the `software` that judged and when (`time`), the `dataset`, the checkpoint and samples of each "
-    "of the `models`, the `last_release` that declines are since, and the files that it was `made_from`, with their "
-    "SHA-256",
+    "bounds, models `excluded` and why, those `warned` of and those that may be `guessing`, the `findings` in "
+    "sentences with their numbers, the `software` that judged and when (`time`), the `dataset`, the checkpoint and "
+    "samples of each of the `models`, the `last_release` that declines are since, and the files that it was "
+    "`made_from`, with their SHA-256",
     "models.json": "models `included`, those `excluded` with the reason, those `warned` of, those that may be "
     "`guessing`, and each one's `clean_accuracy`",
     "calibration.json": "for each objective: `measure`, `search`, the temperature `t_star` (or `t_star_by_model`) and "
