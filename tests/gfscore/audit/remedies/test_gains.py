@@ -70,7 +70,7 @@ def test_gains_of_wrongly_labelled_samples_are_none():
             surely = (np.array(low) > 0) | (np.array(high) < 0)
             assert surely.tolist() == [declared is None] * 4
 
-            curve = strength_curve({1.0: outcomes}, weights=None, intervals=INTERVALS, alpha=ALPHA)
+            curve = list(strength_curve({1.0: outcomes}, weights=None, intervals=INTERVALS, alpha=ALPHA).itertuples())
             if declared is not None:
                 assert all(point.worst_low <= 0.4 <= point.worst_high for point in curve)
                 assert all(point.mean_low <= 2 / 3 <= point.mean_high for point in curve)
@@ -172,7 +172,7 @@ def test_a_class_without_samples_decides_nothing():
     gain = worst_class_gain(wider, reference, alpha=ALPHA)
     assert gain.difference == pytest.approx(0.6) and gain.low < 0
     changes = class_changes(wider, alpha=ALPHA)
-    assert (changes.low[2], changes.high[2]) == (-1, 1) and np.isnan(changes.difference[2])
+    assert (changes.low[2], changes.high[2]) == (-1, 1) and np.isnan(changes["change"][2])
     mean = mean_change(wider, weights=None, alpha=ALPHA)
     assert (mean.low, mean.high) == (-1, 1)
 
@@ -203,7 +203,7 @@ def test_undecided_outcomes_widen_every_interval():
 def test_the_curve_starts_at_the_original_model():
     half = of_counts([20, 90], [30, 85], n=100)
     whole = of_counts([20, 90], [50, 60], n=100)
-    points = strength_curve({1.0: whole, 0.5: half}, weights=None, intervals=INTERVALS, alpha=ALPHA)
+    points = list(strength_curve({1.0: whole, 0.5: half}, weights=None, intervals=INTERVALS, alpha=ALPHA).itertuples())
     assert [point.strength for point in points] == [0, 0.5, 1]
     assert [point.worst for point in points] == [0.2, 0.3, 0.5]
     assert [point.mean for point in points] == pytest.approx([0.55, 0.575, 0.55])
@@ -308,7 +308,7 @@ def test_intervals_cover_the_true_changes(n, models, weighted):
         mean = mean_change(outcomes, weights=weights, alpha=ALPHA)
         missed["mean"] += not mean.low <= shares @ (after - before) <= mean.high
         covered = True
-        curve = strength_curve({1.0: outcomes}, weights=weights, intervals=INTERVALS, alpha=ALPHA)
+        curve = list(strength_curve({1.0: outcomes}, weights=weights, intervals=INTERVALS, alpha=ALPHA).itertuples())
         for point, truth in zip(curve, (before, after), strict=True):
             covered &= point.mean_low <= shares @ truth <= point.mean_high
             covered &= point.worst_low <= truth.min() <= point.worst_high

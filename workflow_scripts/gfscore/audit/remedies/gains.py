@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics.wcr import METRIC as WCR
@@ -168,23 +169,7 @@ class Change:
         return self.after - self.before
 
 
-@dataclass(frozen=True)
-class ClassChanges:
-    """Class values (K,) before and after the adjustment, and simultaneous bounds of their true differences."""
-
-    n: NDArray[np.int64]
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    @property
-    def difference(self) -> NDArray[np.float64]:
-        """After less before, (K,)."""
-        return self.after - self.before
-
-
-def class_changes(outcomes: PairedOutcomes, *, alpha: float) -> ClassChanges:
+def class_changes(outcomes: PairedOutcomes, *, alpha: float) -> pd.DataFrame:
     """Gains and losses of all classes.
 
     Parameters
@@ -195,20 +180,25 @@ def class_changes(outcomes: PairedOutcomes, *, alpha: float) -> ClassChanges:
 
     Returns
     -------
-    ClassChanges
-        Bounds by constant bets on paired differences, exact for every n; the whole range for a class without samples.
+    DataFrame
+        K rows: `n` samples, class values `before` and `after`, their difference `change`, and simultaneous bounds of
+        the true one, `low` and `high`, by constant bets on paired differences, exact for every n; the whole range for
+        a class without samples.
 
     References
     ----------
     Waudby-Smith and Ramdas 2024 (betting).
     """
     side = alpha / (2 * outcomes.classes)
-    return ClassChanges(
-        n=outcomes.n,
-        before=outcomes.before,
-        after=outcomes.after,
-        low=_lower_changes(outcomes, side),
-        high=-_lower_changes(outcomes.swapped, side),
+    return pd.DataFrame(
+        {
+            "n": outcomes.n,
+            "before": outcomes.before,
+            "after": outcomes.after,
+            "change": outcomes.after - outcomes.before,
+            "low": _lower_changes(outcomes, side),
+            "high": -_lower_changes(outcomes.swapped, side),
+        }
     )
 
 
@@ -362,31 +352,13 @@ def _lower_weighted_mean(
 # ---- strengths ----
 
 
-@dataclass(frozen=True)
-class CurvePoint:
-    """Mean and worst class at one strength, with bounds that hold together with those of all other points.
-
-    `rho` is worst_class_trade against strength 0, relative to it; NaN where its worst class is 0.
-    """
-
-    strength: float
-    mean: float
-    mean_low: float
-    mean_high: float
-    worst: float
-    worst_low: float
-    worst_high: float
-    worst_class: int
-    rho: float
-
-
 def strength_curve(
     outcomes: Mapping[float, PairedOutcomes],
     *,
     weights: ArrayLike | None,
     intervals: IntervalSettings,
     alpha: float,
-) -> list[CurvePoint]:
+) -> pd.DataFrame:
     """Mean and worst class over the strength of the offsets, from the original model at 0 on.
 
     Parameters
@@ -402,8 +374,10 @@ def strength_curve(
 
     Returns
     -------
-    list of CurvePoint
-        By ascending strength.
+    DataFrame
+        A row for each `strength`, ascending: the `mean` and the value of the `worst` class with their bounds, `_low`
+        and `_high`; the index of this class, `worst_class`; and `rho`, worst_class_trade against strength 0, relative
+        to it; NaN where its worst class is 0.
     """
     original = next(iter(outcomes.values()))
     # The original model takes the place of the adjusted one.
@@ -428,18 +402,18 @@ def strength_curve(
         )
         worst_low, worst_high = WCR.bounds_at(class_bounds, side, lam=0.0)
         points.append(
-            CurvePoint(
-                strength=strength,
-                mean=mean,
-                mean_low=mean_low,
-                mean_high=mean_high,
-                worst=worst,
-                worst_low=float(worst_low),
-                worst_high=float(worst_high),
-                worst_class=int(np.nanargmin(paired.after)),
-                rho=worst_class_trade(
+            {
+                "strength": strength,
+                "mean": mean,
+                "mean_low": mean_low,
+                "mean_high": mean_high,
+                "worst": worst,
+                "worst_low": float(worst_low),
+                "worst_high": float(worst_high),
+                "worst_class": int(np.nanargmin(paired.after)),
+                "rho": worst_class_trade(
                     worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean
                 ),
-            )
+            }
         )
-    return points
+    return pd.DataFrame(points)

@@ -229,34 +229,26 @@ def remedy_tables(
 
         changes = class_changes(judged, alpha=alpha)
         class_frames.append(
-            pd.DataFrame(
-                {
-                    **remedy.names,
-                    "class_index": np.arange(len(class_names)),
-                    "class_name": list(class_names),
-                    "n": changes.n,
-                    "offset": max(remedy.adjusted) * remedy.choice.offsets,
-                    "before": changes.before,
-                    "after": changes.after,
-                    "change": changes.difference,
-                    "low": changes.low,
-                    "high": changes.high,
-                    "confidence": intervals.confidence,
-                }
+            changes.assign(
+                **remedy.names,
+                class_index=np.arange(len(class_names)),
+                class_name=list(class_names),
+                offset=max(remedy.adjusted) * remedy.choice.offsets,
+                confidence=intervals.confidence,
             )
         )
         columns = _model_columns(remedy, judged, class_names, alpha=alpha)
         columns["confidence"] = intervals.confidence
-        columns["gaining"] = int((changes.low > 0).sum())
-        columns["losing"] = int((changes.high < 0).sum())
+        columns["gaining"] = int((changes["low"] > 0).sum())
+        columns["losing"] = int((changes["high"] < 0).sum())
         columns["verdict_before"] = verdicts.get(remedy.original.model.label)
         columns["verdict_after"] = verdicts.get(remedy.judged.model.label)
 
-        points = strength_curve(outcomes, weights=remedy.choice.class_weights, intervals=intervals, alpha=alpha)
-        curve = pd.DataFrame(points).assign(**remedy.names, n=len(judged.labels), confidence=intervals.confidence)
+        curve = strength_curve(outcomes, weights=remedy.choice.class_weights, intervals=intervals, alpha=alpha)
+        curve = curve.assign(**remedy.names, n=len(judged.labels), confidence=intervals.confidence)
         curve["worst_class"] = curve["worst_class"].map(dict(enumerate(class_names)))
         curve_frames.append(curve)
-        columns["rho"] = points[-1].rho
+        columns["rho"] = curve["rho"].iloc[-1]
         rows.append(columns)
     return {
         "remedy_classes": stacked(REMEDY_CLASSES, class_frames),
