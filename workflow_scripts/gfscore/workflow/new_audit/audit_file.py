@@ -230,20 +230,6 @@ class NewAudit:
         """Names of all measures of the audit."""
         return ["clean", "great-softmax", *self.measures]
 
-    def sections(self) -> dict[str, Any]:
-        """Configuration by sections, which its text must be read as."""
-        models = {model.name: model.settings for model in self.models}
-        sections: dict[str, Any] = {}
-        sections["datasets"] = {self.name: self.data}
-        sections["models"] = {self.name: {THREATS[self.norm]: models}}
-        if self.device != "auto":
-            sections["inference"] = {"device": self.device}
-        if self.measures:
-            sections["measures"] = dict(self.measures)
-        audit = {"dataset": self.name, "measures": self.measure_names, "gate": self.gate}
-        sections["audits"] = {self.name: audit}
-        return sections
-
     def text(self) -> str:
         """Configuration as YAML with comments, without the line that says which command wrote it."""
         name = flow(self.name)
@@ -270,7 +256,7 @@ class NewAudit:
 
     def inspection(self, lines: list[str], copies: dict[str, str] | None = None) -> Inspection:
         """Result of the inspection that led to the audit, with what the user is told and the files to copy."""
-        return Inspection(self.name, self.text(), self.sections(), lines, copies or {})
+        return Inspection(self.name, self.text(), lines, copies or {})
 
 
 def attacked_audits(sections: Settings) -> list[str]:

@@ -19,7 +19,7 @@ from gfscore.core.files import write_text
 from gfscore.core.names import harmless, on_one_line, printable, require_utf8, shell_word
 from gfscore.core.settings import NAME_FORM, as_number
 from gfscore.images.dataset_source import LARGEST_SIDE
-from gfscore.workflow.config_files import parsed, read_file
+from gfscore.workflow.config_files import read_file
 from gfscore.workflow.jobs import set_job_variables
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.request import DEFAULTS, Inspection, Request
@@ -321,11 +321,6 @@ def inspected(request: Request) -> Inspection:
 def _write(inspection: Inspection, command: str, *, force: bool) -> Path:
     path = FOLDER / f"{inspection.name}.yaml"
     text = f"# Written by: {command}\n{inspection.text}"
-    if parsed(text, str(path)) != inspection.sections:
-        raise InputError(
-            f"{path}: not written, as it would be read otherwise than meant; rename the files of models and data so "
-            "that their names hold letters, digits and . _ + - alone"
-        )
     if path.is_file() and not force:
         old = path.read_text(encoding="utf-8", errors="replace")
         if _without_comments(old) != _without_comments(text):

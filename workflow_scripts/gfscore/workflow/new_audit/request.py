@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -105,8 +104,6 @@ class Inspection:
         Name of the audit.
     text : str
         Its configuration as YAML.
-    sections : mapping
-        The same configuration as a mapping, to check that the text parses to it.
     lines : list of str
         Messages for the user.
     copies : dict
@@ -115,7 +112,6 @@ class Inspection:
 
     name: str
     text: str
-    sections: Mapping[str, Any]
     lines: list[str]
     copies: dict[str, str] = field(default_factory=dict)
 
