@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -33,17 +32,8 @@ NEARLY = 0.9
 """Least share of -1 to 1 that pixels reach both ways where that is their range."""
 
 
-@dataclass(frozen=True)
-class Pair:
-    """An array of images, and one of their labels."""
-
-    image: DeclaredArray
-    label: DeclaredArray
-
-    @property
-    def option(self) -> str:
-        """Option that names the two."""
-        return f"--arrays {self.image.name},{self.label.name}"
+Pair = tuple[DeclaredArray, DeclaredArray]
+"""An array of images, and one of their labels."""
 
 
 def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -> tuple[PlainSettings, str]:
@@ -75,8 +65,7 @@ def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -
         image, label = array_of_name[names[0]], array_of_name[names[1]]
         words = ""
     else:
-        pair, words = _fitting_pair(declared, path)
-        image, label = pair.image, pair.label
+        (image, label), words = _fitting_pair(declared, path)
 
     x = read_array(path, image.name)
     where = f"{path}: {image.name}"
@@ -113,27 +102,27 @@ def _fitting_pair(declared: Sequence[DeclaredArray], path: Path) -> tuple[Pair, 
     for image in filter(_holds_images, declared):
         for label in declared:
             if len(label.shape) in (1, 2) and label.shape[0] == image.shape[0]:
-                candidates.append(Pair(image, label))
+                candidates.append((image, label))
 
     by_split: dict[str, list[Pair]] = {}
-    for pair in candidates:
-        image_word, split = _word_and_split(pair.image.name)
-        label_word, label_split = _word_and_split(pair.label.name)
+    for image, label in candidates:
+        image_word, split = _word_and_split(image.name)
+        label_word, label_split = _word_and_split(label.name)
         if image_word in IMAGE_NAMES and label_word in LABEL_NAMES and split == label_split:
-            by_split.setdefault(split, []).append(pair)
+            by_split.setdefault(split, []).append((image, label))
     pairs, words = list(chain.from_iterable(by_split.values())), ""
     if "test" in by_split and len(by_split) > 1:
         names = [split or "unnamed" for split in sorted(by_split) if split != "test"]
         pairs, words = by_split["test"], f", the test set beside {' and '.join(names)} data"
     elif not pairs:
-        pairs = [pair for pair in candidates if not _holds_images(pair.label)]
+        pairs = [pair for pair in candidates if not _holds_images(pair[1])]
         words = ", by their shapes"
     if len(pairs) == 1:
         return pairs[0], words
 
     listed = ", ".join(map(str, declared)) or "no array"
     if pairs:
-        options = " or ".join(pair.option for pair in pairs[:MOST_OPTIONS])
+        options = " or ".join(f"--arrays {image.name},{label.name}" for image, label in pairs[:MOST_OPTIONS])
         raise InputError(
             f"{path}: several arrays may be the images and labels: {listed}. Add {options} (make: ARRAYS=)"
         )

@@ -156,41 +156,32 @@ class _NamedOutputs:
     def __init__(self, labels: Sequence[str], where: str) -> None:
         self.labels = labels
         self.where = where
-        self.by_wnid: dict[str, list[int]] = {}
-        self.by_whole_name: dict[str, list[int]] = {}
-        self.by_any_name: dict[str, list[int]] = {}
+        self.tables: tuple[dict[str, set[int]], ...] = ({}, {}, {})
         for index, label in enumerate(labels):
-            self.by_wnid.setdefault(_wnid_of(label), []).append(index)
-            self.by_whole_name.setdefault(_folded(label), []).append(index)
-            for name in set(_spellings(label)):
-                self.by_any_name.setdefault(name, []).append(index)
+            for table, names in zip(self.tables, _names_of(label), strict=True):
+                for name in names:
+                    table.setdefault(name, set()).add(index)
 
     def output_of(self, name: str) -> int | None:
         # Output of this class, None where none has its name; InputError where several have it.
-        wnid = _wnid_of(name)
-        outputs: list[int] = []
-        if wnid:
-            outputs = self.by_wnid.get(wnid, [])
-        if not outputs:
-            outputs = self.by_whole_name.get(_folded(name), [])
-        if not outputs:
-            indices: set[int] = set()
-            for spelling in _spellings(name):
-                indices.update(self.by_any_name.get(spelling, []))
-            outputs = sorted(indices)
+        outputs: set[int] = set()
+        for table, names in zip(self.tables, _names_of(name), strict=True):
+            if not outputs:
+                outputs.update(*(table.get(each, ()) for each in names))
 
+        wnid = _wnid_of(name)
         if len(outputs) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
             # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
             position = list(imagenet_names()).index(wnid)
             if position in outputs:
                 return position
         if len(outputs) > 1:
-            first, second = outputs[:2]
+            first, second = sorted(outputs)[:2]
             raise InputError(
                 f"{self.where}: class {name!r} of the data may be output {first} ({self.labels[first]!r}) or "
                 f"{second} ({self.labels[second]!r}); give each output a name of its own by --labels (make: LABELS=)"
             )
-        return outputs[0] if outputs else None
+        return min(outputs, default=None)
 
 
 def _wnid_of(name: str) -> str:
@@ -199,6 +190,11 @@ def _wnid_of(name: str) -> str:
     if words and WNID.fullmatch(words[0]):
         return words[0]
     return ""
+
+
+def _names_of(name: str) -> tuple[list[str], list[str], list[str]]:
+    # What outputs and classes are compared by, one after the other: wnid, whole name, and each name of several.
+    return list(filter(None, [_wnid_of(name)])), [_folded(name)], _spellings(name)
 
 
 def _folded(name: str) -> str:

@@ -82,13 +82,8 @@ class Resize:
 
     def entry(self) -> dict[str, str | int]:
         """Setting `preprocessing` of a dataset."""
-        settings: dict[str, str | int] = {"method": self.method}
-        if self.resize is not None:
-            settings["resize"] = self.resize
-        settings["size"] = self.size
-        if self.interpolation is not None:
-            settings["interpolation"] = self.interpolation
-        return settings
+        names = ("method", "resize", "size", "interpolation")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True)
