@@ -128,12 +128,6 @@ def _score_refuted(subject: Subject, numbers: Numbers, confidence: float | None)
     )
 
 
-def _certificates_refuted(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    broken = f"{count(numbers['refuted'])} of {count(numbers['n'])} certificates"
-    measure = printable(subject["measure"])
-    return f"Attacks broke {broken} of {measure}, more than chance allows: a defect, not a result"
-
-
 def _gradients_masked(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
     model = _name(subject["model"])
     measure = printable(subject["measure"])
@@ -266,15 +260,6 @@ def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | No
     return f"{undecided}: {'; '.join(clauses) or 'no number of samples is known that would settle it'}"
 
 
-def _calibration_fails(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    objective = OBJECTIVES.get(subject["objective"], subject["objective"])
-    return (
-        f"No calibration makes {printable(subject['measure'])} rank models by robust accuracy better than clean "
-        f"accuracy or T = 1 do (Spearman {signed(numbers['after'])} at best, by {objective}; clean accuracy "
-        f"{signed(numbers['alone'])}, T = 1 {signed(numbers['before'])})"
-    )
-
-
 # ---- remedies ----
 
 
@@ -331,7 +316,6 @@ TEMPLATES: Mapping[str, Template] = {
     "no_attack": _no_attack,
     "passes_on_attacks": _passes_on_attacks,
     "score_refuted": _score_refuted,
-    "certificates_refuted": _certificates_refuted,
     "gradients_masked": _gradients_masked,
     "classes_without_samples": _classes_without_samples,
     "weakest_class": _weakest_class,
@@ -342,7 +326,6 @@ TEMPLATES: Mapping[str, Template] = {
     "metrics_disagree": _metrics_disagree,
     "few_samples": _few_samples,
     "undecided_models": _undecided_models,
-    "calibration_fails": _calibration_fails,
     "remedy_helps": _remedy_helps,
     "remedy_not_shown": _remedy_not_shown,
 }

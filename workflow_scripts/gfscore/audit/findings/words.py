@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
-from gfscore.audit.findings.templates import LONGEST, TEMPLATES, Template
+from gfscore.audit.findings.templates import LONGEST, OBJECTIVES, TEMPLATES, Template
 from gfscore.core import numbers
 from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened, upper_first, words_of_ties
 
@@ -72,6 +72,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "percent": lambda value: f"{100 * value:.3g}%",
     "class": lambda value: _names(value, class_phrase),
     "text": printable,
+    "objective": lambda name: OBJECTIVES.get(name, name),
     "models": _counted("model"),
     "classes": _counted("class"),
     "pairs": _counted("pair"),
@@ -82,6 +83,12 @@ _FORMATTER = _Formatter()
 
 SENTENCES: dict[str, str | Template] = {
     **TEMPLATES,
+    # of an audit
+    "certificates_refuted": "Attacks broke {refuted:count} of {n:count} certificates of {measure:text}, more than "
+    "chance allows: a defect, not a result",
+    "calibration_fails": "No calibration makes {measure:text} rank models by robust accuracy better than clean "
+    "accuracy or T = 1 do (Spearman {after:signed} at best, by {objective:objective}; clean accuracy {alone:signed}, "
+    "T = 1 {before:signed})",
     # which class
     "weakest_in_models": "{cls:class} scores lowest in {times} of {models:models}, significantly in {sure:count}",
     "weakest_class_open": "{cls:class} scores lowest in {times} of {models:models}, significantly in none",
