@@ -1,31 +1,12 @@
 """The page that links the audits of a run: verdict, worst class and date of each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gfscore.audit.verdicts.verdict import WORST_CLASS, Verdict
 from gfscore.core.names import printable
 from gfscore.core.numbers import span
 from gfscore.show.page.html import environment, text_of
 from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
-
-
-@dataclass(frozen=True)
-class AuditRow:
-    """The row of an audit.
-
-    `models` is their number, `best` the model that is shown first; `judged` when and by which version.
-    """
-
-    name: str
-    title: str
-    verdict: str
-    models: int
-    best: str
-    judged: tuple[str, str]
-    data: str
-    remarks: list[str]
-    finding: str
 
 
 def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) -> str:
@@ -52,16 +33,16 @@ def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) 
                 statistic = f"worst class {printable(shown_model.worst_class)},"
             value = span(shown_model.value, rule.most_of(shown_model), rule.range[1])
             best = f"{statistic} {value} ({printable(shown_model.model)})"
-        row = AuditRow(
-            name=name,
-            title=titles[name],
-            verdict=verdict.verdict,
-            models=models,
-            best=best,
-            judged=(time_of(verdict), version_of(verdict)),
-            data=f"{printable(verdict.dataset.name)}, {data_of(verdict)}…",
-            remarks=remarks_of(verdict),
-            finding=verdict.findings[0].sentence if verdict.findings else "",
-        )
+        row = {
+            "name": name,
+            "title": titles[name],
+            "verdict": verdict.verdict,
+            "models": models,
+            "best": best,
+            "judged": (time_of(verdict), version_of(verdict)),
+            "data": f"{printable(verdict.dataset.name)}, {data_of(verdict)}…",
+            "remarks": remarks_of(verdict),
+            "finding": verdict.findings[0].sentence if verdict.findings else "",
+        }
         audits.append(row)
     return environment().get_template("index.html").render(audits=audits, style=text_of("page.css"))
