@@ -56,6 +56,40 @@ def test_a_program_gives_the_logits_and_gradients_of_its_network(tmp_path, netwo
     assert classifier.classes == 4 and opened(path, outputs=[2, 0]).classes == 2
 
 
+class ByKeyword(nn.Module):
+    """A network as those of transformers: images by a keyword, an argument beside them, and a dict."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, scale=1.0, labels=None, pixel_values=None):
+        return {"logits": scale * self.network(pixel_values)}
+
+
+@pytest.mark.parametrize("number_type", [torch.float32, torch.float16])
+def test_a_program_gets_images_by_the_keyword_that_it_was_exported_with(tmp_path, network, number_type):
+    path = tmp_path / "m.pt2"
+    images = {"pixel_values": torch.zeros(2, 3, 8, 8, dtype=number_type), "labels": None}
+    program = torch.export.export(ByKeyword(network.to(number_type)), (2.0,), images)
+    torch.export.save(program, path)
+    with torch.no_grad():
+        expected = 2 * network.float()(torch.from_numpy(IMAGES) - 0.5)
+    np.testing.assert_allclose(opened(path).logits(IMAGES), expected, atol=2e-3)
+
+
+def test_a_program_of_more_than_images_is_refused(tmp_path):
+    path = tmp_path / "m.pt2"
+
+    class Sum(nn.Module):
+        def forward(self, images, others):
+            return (images + others).flatten(1)
+
+    torch.export.save(torch.export.export(Sum(), (torch.zeros(2, 3, 8, 8), torch.zeros(2, 3, 8, 8))), path)
+    with pytest.raises(InputError, match=r"m\.pt2: fails on images .*takes nothing but images \(n, C, H, W\)"):
+        opened(path)
+
+
 def test_code_is_opened_only_with_trust_and_its_digest(tmp_path, network):
     path = tmp_path / "m.pt"
     saved(network, path)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import fx, nn
+from torch.utils._pytree import TreeSpec, tree_unflatten
 
 from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier
@@ -150,6 +152,8 @@ def opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tu
         inputs = program.graph_signature.user_inputs
         shapes = [node.meta["val"].shape for node in program.graph.nodes if node.name in inputs]
         network = program.module()
+        if len(shapes) == 1:
+            _pass_images_as_exported(network, inputs, program.call_spec.in_spec)
         # It has one mode, in which it was exported, and raises when another one is set.
         network.train = lambda _mode=True: network  # type: ignore[method-assign,assignment]
         batch = shapes[0][0] if len(shapes) == 1 and shapes[0] else None
@@ -160,6 +164,15 @@ def opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tu
             f"{path}: this version of torch cannot open it as {KINDS[kind]} ({first_line(error)}); save it again for "
             "the CPU with a version that is no newer"
         ) from error
+
+
+def _pass_images_as_exported(network: nn.Module, inputs: Sequence[object], structure: TreeSpec) -> None:
+    # The images by the keyword under which they were exported, and constants beside them; tensors are named by text.
+    def arguments(_: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+        leaves = [args[0] if isinstance(value, str) else value for value in inputs]
+        return tree_unflatten(leaves, structure)
+
+    network.register_forward_pre_hook(arguments, with_kwargs=True, prepend=True)
 
 
 def require_usable(path: str | Path) -> str:
