@@ -235,6 +235,14 @@ def test_mismatches_name_the_first_keys_and_the_remedy():
         load_weights(nn.Sequential(nn.Linear(3, 5)), WEIGHTS, "w.pt")
 
 
+def test_weights_of_a_network_beside_others_name_the_network():
+    lightning = {f"net.{name}": value for name, value in WEIGHTS.items()}
+    with pytest.raises(
+        InputError, match=r"those of net alone fit: .*torch\.save\(model\.net\.state_dict\(\), \.\.\.\)"
+    ):
+        load_weights(nn.Sequential(nn.Linear(3, 2)), {**lightning, "loss.weight": torch.ones(2)}, "w.ckpt")
+
+
 def test_batch_counters_may_be_absent_and_half_precision_is_widened():
     network = nn.Sequential(nn.BatchNorm1d(2))
     stored = {name: value.half() for name, value in network.state_dict().items() if "num_batches" not in name}

@@ -261,10 +261,14 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
     missing = [name for name in needed if name not in fitting]
     unexpected = [name for name in fitting if name not in expected]
     if missing or unexpected:
+        remedy = f"name the architecture that they were trained with, with its arguments {ARGUMENTS_OF_AN_AUDIT}"
+        # As where a training script stores a loss or a metric beside the network.
+        for prefix in sorted({str(name).partition(".")[0] for name in unexpected}):
+            if all(f"{prefix}.{name}" in fitting for name in needed):
+                remedy = f"those of {prefix} alone fit: save them with torch.save(model.{prefix}.state_dict(), ...)"
         raise InputError(
             f"{path}: the weights do not fit the architecture: missing {_listed(missing)}; unexpected "
-            f"{_listed(unexpected)}; name the architecture that they were trained with, with its arguments "
-            f"{ARGUMENTS_OF_AN_AUDIT}"
+            f"{_listed(unexpected)}; {remedy}"
         )
 
     try:
