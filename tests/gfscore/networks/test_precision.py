@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from gfscore.core.errors import InputError
+from gfscore.networks import precision
 from gfscore.networks.architectures import build_network
 from gfscore.networks.classifier import from_network
 from gfscore.networks.inference import extract_logits, measured_drift
@@ -77,3 +78,37 @@ def test_bfloat16_keeps_two_digits_and_its_drift_is_measured(images):
 def test_precisions_that_cannot_be_had_are_refused(images):
     with pytest.raises(InputError, match="tf32 exists on CUDA devices only; choose float32 or bfloat16"):
         extract_logits(convnet(), images, **HOW, precision="tf32")
+
+
+@pytest.fixture
+def settings_of_torch():
+    """The arithmetic of torch is restored afterwards."""
+    settings = [torch.backends.cudnn, *precision._operations()]
+    before = [setting.fp32_precision for setting in settings]
+    flags = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+    yield
+    torch.backends.cudnn.allow_tf32 = flags[0]
+    torch.set_float32_matmul_precision(flags[1])
+    for setting, value in zip(settings, before, strict=True):
+        setting.fp32_precision = value
+
+
+CHOSEN = {
+    "products on a GPU": lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32"),
+    "convolutions on a GPU": lambda: setattr(torch.backends.cudnn, "fp32_precision", "tf32"),
+    "products on a processor": lambda: setattr(torch.backends.mkldnn.matmul, "fp32_precision", "bf16"),
+    "all products": lambda: torch.set_float32_matmul_precision("medium"),
+}
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+def test_arithmetic_that_the_code_of_a_model_has_chosen_is_set_aside_and_restored(chosen, settings_of_torch):
+    CHOSEN[chosen]()
+    operations = precision._operations()
+    before = [operation.fp32_precision for operation in operations]
+    with reproducible_arithmetic():
+        assert {operation.fp32_precision for operation in operations} == {"ieee"}
+        with precision.tensor_float(allowed=True):
+            assert {operation.fp32_precision for operation in operations} == {"tf32"}
+        assert {operation.fp32_precision for operation in operations} == {"ieee"}
+    assert [operation.fp32_precision for operation in operations] == before

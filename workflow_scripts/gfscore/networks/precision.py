@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -60,16 +60,44 @@ def reproducible_arithmetic(*, threads: int = 1) -> Iterator[None]:
 
 @contextmanager
 def tensor_float(allowed: bool) -> Iterator[None]:
-    """Allow or forbid TensorFloat-32 in products and convolutions on a GPU; restore the settings afterwards."""
-    convolutions_before = torch.backends.cudnn.allow_tf32
-    products_before = torch.backends.cuda.matmul.allow_tf32
+    """Allow or forbid TensorFloat-32 in products and convolutions on a GPU; restore the settings afterwards.
+
+    The code of a model may have allowed it for the whole process, or bfloat16 in products on a processor.
+    """
+    convolutions_before = _readable(lambda: torch.backends.cudnn.allow_tf32)
+    products_before = _readable(torch.get_float32_matmul_precision)
+    operations = _operations()
+    before = [operation.fp32_precision for operation in operations]
+
     torch.backends.cudnn.allow_tf32 = allowed
-    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    for operation in operations:
+        operation.fp32_precision = "tf32" if allowed else "ieee"
     try:
         yield
     finally:
-        torch.backends.cudnn.allow_tf32 = convolutions_before
-        torch.backends.cuda.matmul.allow_tf32 = products_before
+        if convolutions_before is not None:
+            torch.backends.cudnn.allow_tf32 = convolutions_before
+        if products_before is not None:
+            torch.set_float32_matmul_precision(products_before)
+        for operation, precision in zip(operations, before, strict=True):
+            operation.fp32_precision = precision
+
+
+def _readable(read: Callable[[], Any]) -> Any:
+    # torch refuses to read a setting for all operations where that of a single one says otherwise.
+    try:
+        return read()
+    except RuntimeError:
+        return None
+
+
+def _operations() -> list[Any]:
+    # Those whose precision torch sets one by one, from 2.9 on.
+    gpu, processor = torch.backends.cudnn, torch.backends.mkldnn
+    if not hasattr(gpu, "conv"):
+        return []
+    return [gpu.conv, gpu.rnn, torch.backends.cuda.matmul, processor.conv, processor.rnn, processor.matmul]
 
 
 # Logits
