@@ -116,6 +116,6 @@ onerror:
         if killed:
             print(
                 "A step was killed (SIGKILL): usually by the system, because memory ran out. Set a smaller batch_size in "
-                "config.yaml where the step has one, run fewer steps at once (--cores 1), or on a cluster ask for more "
+                "the configuration where the step has one, run fewer steps at once (--cores 1), or on a cluster ask for more "
                 "mem_mb."
             )

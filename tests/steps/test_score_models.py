@@ -139,8 +139,11 @@ def test_a_refused_model_is_left_out_of_every_table_and_named(tmp_path):
         assert set(read_table(audit.scored[name], CATALOGUE[name])["model"]) == {"weak", "strong"}
     for asked in audit.checks:
         asked["gate"] = refused
-    with pytest.raises(InputError, match=r"no model of the audit passed.*none/weak: .*none/strong: .*published 10"):
+    with pytest.raises(
+        InputError, match=r"no model of the audit passed.*none/weak: .*none/strong: .*published 10"
+    ) as raised:
         audit.score()
+    assert "exclude" not in str(raised.value), "which is set already"
 
 
 def test_models_that_bring_values_per_sample_take_part_without_a_check():

@@ -108,7 +108,7 @@ def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, wh
         row = next(row for row, name in enumerate(names) if isinstance(name, str))
         raise InputError(
             f"{where}: row {row} is {repr(names[row])[:SHOWN]}, a name, but the dataset lists no classes; list all "
-            "names under its `classes` in config.yaml, in the order of the columns of logits"
+            "names under its `classes`, in the order of the columns of logits"
         )
 
     index = positions(classes)

@@ -290,7 +290,7 @@ def _read(path: Path, read: Callable[[Path], Result]) -> Result:
     except InputError:
         raise
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml") from error
+        raise InputError(f"{path}: there is no such file; check `path` of this dataset") from error
     # A .npy file is no context manager, and damaged files raise errors of many types.
     except Exception as error:
         kind = "file of one array" if path.name.endswith(ENDING) else ".npz file"

@@ -326,7 +326,7 @@ def open_images_of_csv(
         images.
     """
     if not Path(path).is_file():
-        raise InputError(f"{path}: there is no such file; check `path` of this dataset in config.yaml")
+        raise InputError(f"{path}: there is no such file; check `path` of this dataset")
     try:
         frame = read_csv(path, text=(image, label), separator=separator)
     # Damaged files raise errors of many types.

@@ -21,7 +21,7 @@ from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.model_source import Manifest, Settings, files_module_of, main_file, model_sources
 
 NEEDS_PINNED_DIGEST = (
-    "trust_pickle: true runs code of the file, so its sha256 must be pinned in config.yaml; pin it, or set "
+    "trust_pickle: true runs code of the file, so its sha256 must be pinned in its entry; pin it, or set "
     "trust_pickle: false"
 )
 
@@ -167,7 +167,7 @@ def prepare_checkpoint(
         if not url:
             raise InputError(
                 f"{path}: there is no such checkpoint, and the entry has no url; put the file there, or correct `path` "
-                "in config.yaml"
+                "in the entry"
             )
         # Imported late, because every job that opens a classifier imports this module.
         from gfscore.networks.downloads import download
@@ -179,7 +179,7 @@ def prepare_checkpoint(
         digest = sha256_of_file(path)
         if expected and digest != expected:
             if sha256:
-                origin, correction = "pinned in config.yaml", "correct the pin"
+                origin, correction = "pinned in the entry", "correct the pin"
             else:
                 record = _record_of(path)
                 origin, correction = f"recorded in {record.name}", f"delete {record}"

@@ -241,12 +241,12 @@ def require_fit(classifier: Classifier, dataset: Manifest, *, source: object) ->
     if shape is not None and list(shape) != dataset["image_shape"]:
         raise InputError(
             f"{source}: made for images of shape {list(shape)}, but {name} has {dataset['image_shape']}; evaluate it "
-            "on images of that shape (models_of and preprocessing in config.yaml)"
+            "on images of that shape (models_of and preprocessing in the configuration)"
         )
     if classifier.classes is not None and classifier.classes != len(dataset["classes"]):
         raise InputError(
             f"{source}: made for {classifier.classes} classes, but {name} declares {len(dataset['classes'])}; correct "
-            "`classes` or models_of in config.yaml"
+            "`classes` or models_of in the configuration"
         )
 
 

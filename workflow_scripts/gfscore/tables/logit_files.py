@@ -332,7 +332,7 @@ def columns_of(path: Path | str, *, bare: str, classes: Sequence[str]) -> Column
     if suffix is None:
         raise InputError(f"{path}: format {path.suffix or 'without suffix'} is unknown; use {', '.join(FORMATS)}")
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file; check `path` in config.yaml")
+        raise InputError(f"{path}: there is no such file; check `path` in its entry")
     try:
         return _READERS[suffix](path, bare, classes)
     except InputError:

@@ -56,7 +56,7 @@ def read_certified_radii(
     try:
         frame = read_csv(path, separator="\t")
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; check `path` in config.yaml") from error
+        raise InputError(f"{path}: there is no such file; check `path` in its entry") from error
     except Exception as error:
         # The reader raises errors of many types for damaged files.
         raise unreadable(path, "tab-separated text", error) from error

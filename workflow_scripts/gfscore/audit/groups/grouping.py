@@ -73,7 +73,7 @@ class Grouping:
         for name in needed:
             if name not in categories:
                 raise InputError(
-                    f"{path}: {unknown_name('attribute', name, list(categories))}; correct it in config.yaml"
+                    f"{path}: {unknown_name('attribute', name, list(categories))}; correct it in the audit's `groups`"
                 )
             if not categories[name]:
                 raise InputError(f"{path}: attribute {name!r} has no value in any sample; leave it out of `groups`")

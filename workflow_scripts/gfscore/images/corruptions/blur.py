@@ -37,7 +37,7 @@ def defocus_blur(
         pixels = min(images.shape[2:])
         raise InputError(
             f"corruption defocus_blur changes nothing in images of {pixels} pixels (its radius there is {radius:.2g} "
-            "of a pixel); leave it out of `corruptions` in config.yaml"
+            "of a pixel); leave it out of `corruptions`"
         )
     return ndimage.convolve(images, kernel[None, None], mode="mirror")
 

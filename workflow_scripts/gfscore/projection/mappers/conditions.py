@@ -86,7 +86,7 @@ def conditions_of(frame: pd.DataFrame, categories: Categories, *, source: object
         if untrained:
             raise InputError(
                 f"{source}: {attribute} holds {', '.join(map(repr, untrained[:5]))}, but the mapper was trained with "
-                f"{', '.join(map(repr, values))}; give all its datasets the same categories in config.yaml"
+                f"{', '.join(map(repr, values))}; give all its datasets the same categories"
             )
         for value in _coded(values):
             columns.append(np.where(missing, np.nan, column == value).astype(np.float32))

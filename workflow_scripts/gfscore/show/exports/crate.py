@@ -521,8 +521,8 @@ def _add_file(crate: ROCrate, root: Path, path: Path, **properties: object) -> E
 def _require_without_queries(path: Path | str, data: object) -> None:
     if data != without_queries(data):
         raise InputError(
-            f"{path}: a url in it has a query (?...), which may hold a key and cannot be left out here; in config.yaml "
-            "write each url plainly, on one line; a manifest is made anew when it is deleted"
+            f"{path}: a url in it has a query (?...), which may hold a key and cannot be left out here; in files of "
+            "configuration write each url plainly, on one line; a manifest is made anew when it is deleted"
         )
 
 
