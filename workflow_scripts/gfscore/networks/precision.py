@@ -94,7 +94,7 @@ def _readable(read: Callable[[], Any]) -> Any:
 
 def _operations() -> list[Any]:
     # Those whose precision torch sets one by one, from 2.9 on.
-    gpu, processor = torch.backends.cudnn, torch.backends.mkldnn
+    gpu, processor = cast(Any, torch.backends.cudnn), cast(Any, torch.backends.mkldnn)
     if not hasattr(gpu, "conv"):
         return []
     return [gpu.conv, gpu.rnn, torch.backends.cuda.matmul, processor.conv, processor.rnn, processor.matmul]
