@@ -12,8 +12,10 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.identity import ModelName
+from gfscore.core.software import software
 from gfscore.measures import named_measures
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
+from gfscore.workflow.bundling import releases as releases_of_bundles
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
 from gfscore.workflow.bundling.releases import compared_models, values_for
 from gfscore.workflow.command import main
@@ -159,6 +161,14 @@ def test_a_bundle_that_does_not_verify_is_refused_and_a_folder_that_is_none(here
         asked(bundle)
     with pytest.raises(InputError, match="no such folder; name one that gfscore bundle made"):
         asked(tmp_path / "nowhere", digest="d" * 64)
+
+
+def test_a_bundle_that_another_commit_judged_says_so_where_it_does_not_verify(here, tmp_path, monkeypatch):
+    bundle = shutil.copytree(here / "first/bundle", tmp_path / "bundle")
+    (bundle / "scores/toy.parquet").write_bytes(b"no values")
+    monkeypatch.setattr(releases_of_bundles, "software", lambda: software() | {"commit": "d" * 40})
+    with pytest.raises(InputError, match=f"this is .*commit {'d' * 40}.*: audit the last release with this version"):
+        asked(bundle)
 
 
 def test_models_are_compared_by_name_or_the_only_ones_or_the_one_that_is_named():

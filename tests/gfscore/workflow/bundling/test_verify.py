@@ -122,6 +122,19 @@ def test_a_page_of_another_version_is_not_drawn_again_and_that_is_said(bundle, c
     assert found.faults == [] and "d" * 40 in found.unchecked["page"]
 
 
+def test_a_refusal_by_another_version_says_so(bundle, clean_checkout, monkeypatch):
+    bundles.edited_choices(bundle, Random(0))
+    bundles.restated(bundle)
+    found = verify_bundle(bundle)
+    assert found.faults and "version" not in found.unchecked
+    monkeypatch.setitem(clean_checkout, "rev-parse", "d" * 40)
+    checkout.software.cache_clear()
+    found = verify_bundle(bundle)
+    monkeypatch.undo()
+    checkout.software.cache_clear()
+    assert found.faults and "d" * 40 in found.unchecked["version"]
+
+
 def test_only_a_signature_shows_a_time_that_all_files_agree_on(bundle):
     """What the documents say that no check of a folder can find."""
     page, verdict = (bundle / f"audits/toy/{name}" for name in ("report.html", "verdict.json"))

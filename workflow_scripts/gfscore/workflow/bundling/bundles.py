@@ -51,7 +51,7 @@ from gfscore.workflow.bundling.contents import (
     write_statement,
 )
 from gfscore.workflow.bundling.evidence import PIXELS, EvidenceCheck, Report, evidence_files, no_report, write_evidence
-from gfscore.workflow.bundling.recomputed import Recomputed, other_time_or_version, reason_not_to_draw
+from gfscore.workflow.bundling.recomputed import Recomputed, other_software, other_time_or_version, reason_not_to_draw
 from gfscore.workflow.plan import PlannedAudit
 from gfscore.workflow.resolved_file import resolved_audit
 from gfscore.workflow.user_files import STATEMENT
@@ -563,6 +563,9 @@ class _ContentCheck:
         verification.check("verdict on the page", words, partial(other_time_or_version, self.bundle))
         if verification.faults:
             verification.unchecked["page"] = "the page was not drawn again, since other files are wrong"
+            if "verdict on the page" in verification.checked and other_software(self.bundle):
+                words = "whether the version that judged refuses these files as well, which decides"
+                verification.unchecked["version"] = f"{words}: {other_software(self.bundle)}"
             return
         reason = reason_not_to_draw(self.bundle)
         if reason:

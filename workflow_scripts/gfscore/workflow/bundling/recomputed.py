@@ -402,12 +402,20 @@ def other_time_or_version(bundle: Bundle) -> Iterator[str]:
             yield f"{PAGE}: does not say of its verdict, as verdict.json does: {term} {printable(words)}"
 
 
+def other_software(bundle: Bundle) -> str:
+    """Which version or commit judged, and which is installed; empty where they are the same."""
+    judged_by = bundle.json(bundle.of_audit("verdict.json"))["software"]
+    if judged_by == software():
+        return ""
+    return f"its verdict is of {version_in_words(judged_by)}, this is {version_in_words(software())}"
+
+
 def reason_not_to_draw(bundle: Bundle) -> str:
     """Why the page cannot be drawn again as it was: another version drew it than is installed; empty if it can."""
-    judged_by = bundle.json(bundle.of_audit("verdict.json"))["software"]
+    other_version = other_software(bundle)
+    if other_version:
+        return other_version
     installed = software()
-    if judged_by != installed:
-        return f"its verdict is of {version_in_words(judged_by)}, this is {version_in_words(installed)}"
     if installed["changed"]:
         return f"the code of this {version_in_words(installed)}, which is not what its commit holds"
 

@@ -152,6 +152,7 @@ def _remedy(folder: Path | str) -> str:
         judged_by = read_verdict(bundle.audit_path("verdict.json")).software
     except InputError:
         return "name a folder that gfscore bundle made"
-    if judged_by.get("version") != software()["version"]:
-        return f"it is of {version_in_words(judged_by)}: audit the last release with this version, and bundle that"
+    if judged_by != software():
+        versions = f"it is of {version_in_words(judged_by)}, this is {version_in_words(software())}"
+        return f"{versions}: audit the last release with this version, and bundle that"
     return "take the bundle from where it was handed out"
