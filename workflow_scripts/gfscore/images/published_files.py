@@ -299,26 +299,26 @@ def read_attribute_list(path: Path | str) -> pd.DataFrame:
     """
     lines = _lines(path)
     attributes = lines[1].split() if len(lines) > 1 else []
-    rows = [line.split() for line in lines[2:]]
+    rows = lines[2:]
     # Compared as text, since int() refuses thousands of digits.
     if not attributes or lines[0].strip() != str(len(rows)):
         raise InputError(f"{path}: line 1 must be the number of images below, line 2 the attributes; restore the file")
 
     names = []
-    values = []
-    for number, row in enumerate(rows, start=3):
-        if len(row) != len(attributes) + 1 or not set(row[1:]) <= {"1", "-1"}:
+    matrix = np.empty((len(rows), len(attributes)), dtype=np.int8)
+    for row, line in enumerate(rows):
+        number = row + 3
+        name, *values = line.split()
+        if len(values) != len(attributes) or not set(values) <= {"1", "-1"}:
             raise InputError(
                 f"{path}: line {number} is not an image followed by {len(attributes)} values 1 or -1; restore the file"
             )
-        name = row[0]
         if "/" in name or "\0" in name:
             raise InputError(f"{path}: line {number}: {name!r} is no file name; restore the file")
         names.append(name)
-        values.append(row[1:])
+        matrix[row] = values
     _require_unique(attributes, path)
     _require_unique(names, path)
-    matrix = np.array(values, dtype=np.int8).reshape(len(rows), len(attributes))
     return pd.DataFrame(matrix, index=names, columns=attributes)
 
 
