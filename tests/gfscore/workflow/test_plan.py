@@ -70,6 +70,14 @@ def test_only_what_decides_the_images_counts_as_their_settings(small):
     assert planned(small).datasets["copy"].image_settings() == before
 
 
+def test_jobs_on_a_half_read_which_samples_it_holds(small):
+    small["audits"]["a"] |= {"measures": ["clean", "a+"], "remedy": {"models": ["zoo/none/X"]}}
+    run = planned(small)
+    files = run.classifier_files(run.model("copy-judging", "none", "X"))
+    assert files["samples"] == "results/datasets/copy-judging.parquet"
+    assert "samples" not in run.classifier_files(run.model("copy", "none", "X"))
+
+
 def test_a_gate_reads_the_measures_of_its_rules_and_what_refutes_them(config):
     def judged(*rules):
         thresholds = {"rdi": "at_most", "falsification_rate": "at_most"}
