@@ -129,8 +129,8 @@ def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0, reserve_toge
     variance = np.nan_to_num(observed.samples.summary.variance / width**2, nan=PRIOR_VARIANCE)
     return ExpectedBounds(
         observed,
-        smallest_atoms=(atoms(observed.samples) - lowest) / width,
-        largest_atoms=(atoms(observed.largest) - lowest) / width,
+        smallest_atoms=np.clip((atoms(observed.samples) - lowest) / width, 0, 1),
+        largest_atoms=np.clip((atoms(observed.largest) - lowest) / width, 0, 1),
         variance=variance,
         samples=0,
         reserve=reserve,

@@ -153,6 +153,12 @@ def test_no_number_is_promised_that_cannot_be():
     assert samples_for_rule(noisy, rule, alpha=0.05) is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_class_without_samples_has_no_values_outside_the_range():
+    absent = ClassBounds(class_samples(np.linspace(2, 5, 40), np.zeros(40, int), 2, seed=0), (2.0, 5.0), "betting")
+    assert samples_for_rule(absent, {"at_least": 3}, alpha=0.05) is None
+
+
 @pytest.mark.parametrize("power", [0, 1, -1, 2])
 def test_power_is_a_probability(power):
     with pytest.raises(InputError, match="power must lie strictly between 0 and 1"):
