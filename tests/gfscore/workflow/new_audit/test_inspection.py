@@ -211,6 +211,26 @@ def test_images_are_brought_to_the_size_that_the_model_states_or_the_user_asks_f
         looked_at(own / "script.pt", tmp_path / "sizes", trust_code=True)
 
 
+def test_what_files_say_of_the_size_and_what_else_is_done_is_said(own, tmp_path):
+    from PIL import Image
+
+    shutil.copytree(own / "hub", tmp_path / "hub")
+    about = json.loads((tmp_path / "hub/config.json").read_text())
+    about["pretrained_cfg"]["crop_pct"] = 0.875
+    (tmp_path / "hub/config.json").write_text(json.dumps(about))
+    note = "its files say center_crop to 32 pixels after a resize to 36 (bicubic), which is not what is done here"
+    assert note in looked_at(tmp_path / "hub", own / "images").lines[0]
+    assert "its files say" not in looked_at(own / "hub", own / "images").lines[0]
+
+    for path in (own / "images").rglob("*.png"):
+        target = tmp_path / "larger" / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Image.open(path).resize((36, 36), Image.Resampling.BICUBIC).save(target)
+    vit, hub = (line for line in looked_at(own / "vit", own / "hub", tmp_path / "larger").lines if "model  " in line)
+    assert "its files say" not in vit
+    assert "center_crop to 32 pixels after a resize to 32 (bicubic), which is not what is done here" in hub
+
+
 # ---- mistakes that were planted ----
 
 

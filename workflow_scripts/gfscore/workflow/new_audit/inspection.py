@@ -102,7 +102,9 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     lines = []
     copies: dict[str, str] = {}
     for shown_model in shown_models:
-        lines.append(f"model     {shown_model.model.name}: {shown_model.model.words}{shown_model.model.input.note}")
+        model = shown_model.model
+        notes = model.input.note + _note_on_size(model.input.resize, data.entry.get("preprocessing", {}))
+        lines.append(f"model     {model.name}: {model.words}{notes}")
         lines += shown_model.lines
         copies.update(shown_model.model.copies)
     lines.append(f"data      {_data_words(data, counts)}")
@@ -164,6 +166,24 @@ def _in_size(
                 resize = model.input.resize
                 break
     return resized(data, resize), rows
+
+
+def _note_on_size(stated: Resize | None, done: Settings) -> str:
+    # How the files of a model bring images to its size, where something else is done, by the setting `preprocessing` of
+    # the data: images that have the size already are taken as they are stored, and several models share their images.
+    if stated is None:
+        return ""
+    default = {"interpolation": "bilinear"}
+    entry = {**default, **stated.entry()}
+    if "size" in done:
+        if {**default, **done, "orientation": None} == {**entry, "orientation": None}:
+            return ""
+    elif entry.get("resize", entry["size"]) == entry["size"]:
+        return ""
+    words = f"{entry['method']} to {entry['size']} pixels"
+    if "resize" in entry:
+        words += f" after a resize to {entry['resize']}"
+    return f"; its files say {words} ({entry['interpolation']}), which is not what is done here"
 
 
 def _data_words(data: NewData, counts: Sequence[int]) -> str:
