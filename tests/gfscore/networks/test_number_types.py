@@ -17,7 +17,7 @@ from gfscore.measures.minimal import KIND as MINIMAL
 from gfscore.measures.targeted import KIND as TARGETED
 from gfscore.networks import inference
 from gfscore.networks.architecture_files import FOLDER_VARIABLE
-from gfscore.networks.classifier import open_classifier
+from gfscore.networks.classifier import from_network, open_classifier
 from gfscore.networks.number_types import NetworkWithSearch, number_words, search_alone
 from gfscore.networks.torch_models import with_preprocessing
 
@@ -284,3 +284,24 @@ def test_a_copy_that_answers_otherwise_is_refused():
     logits = classifier.logits(np.full((1, 1, 4, 4), 0.49, np.float32))
     with pytest.raises(InputError, match=r"net: .*float16.*float32"):
         inference.require_agreement(classifier, images, logits, where="net")
+
+
+def test_the_copy_is_compared_in_float32_in_batches_that_memory_holds():
+    passes = []
+
+    class Recording(Shifted):
+        def forward(self, images):
+            if images.dtype == torch.float32:
+                passes.append((len(images), torch.backends.cudnn.allow_tf32))
+                if len(images) > 2:
+                    raise torch.OutOfMemoryError("CUDA out of memory")
+            return super().forward(images)
+
+    network = NetworkWithSearch(Recording(0.5), Shifted(0.5).double(), "float64")
+    pixels = RNG.random((5, 1, 4, 4), dtype=np.float32)
+    images = from_arrays(pixels, np.zeros(5, int), sample_id=np.arange(5), preprocessing="")
+    classifier = from_network(network, number_type="float64")
+    with torch.inference_mode():
+        logits = network(torch.from_numpy(pixels)).numpy()
+    inference.require_agreement(classifier, images, logits, where="net")
+    assert passes[:4] == [(5, False), (3, False), (2, False), (2, False)]

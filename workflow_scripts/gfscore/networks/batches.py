@@ -93,16 +93,17 @@ def in_batches(run: Callable[[Block], Item], images: Block, size: int) -> tuple[
     results: list[Item] = []
     start = 0
     while start < len(images):
+        batch = images[start : start + size]
         try:
-            results.append(run(images[start : start + size]))
+            results.append(run(batch))
             start += size
         # onnxruntime's errors derive from Exception alone.
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            if size == 1 and not GPU_SHARE.lift_limit(ONE_IMAGE):
+            if len(batch) == 1 and not GPU_SHARE.lift_limit(ONE_IMAGE):
                 raise
-            size = (size + 1) // 2
+            size = (len(batch) + 1) // 2
     return results, size
 
 

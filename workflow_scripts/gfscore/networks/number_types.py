@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
+from gfscore.networks.batches import in_batches
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.outputs import FLOAT32, LabelledImages, Logits, prevailing_type
+from gfscore.networks.precision import tensor_float
 from gfscore.networks.wrappers import in_number_type
 
 CLOSE = {"float64": 1e-4, "float16": 0.05, "bfloat16": 0.2, "uint8": 0.05}
@@ -253,5 +255,10 @@ def number_words(classifier: Classifier) -> str:
 def searched_logits(classifier: Classifier, images: LabelledImages) -> Logits:
     """Logits (N, K) of an image set by the search of a network alone."""
     assert classifier.network is not None  # only networks have a search
-    with search_alone(classifier.network):
-        return np.concatenate([classifier.logits(batch) for batch in images.batches(BATCH)])
+    logits = []
+    size = BATCH
+    with search_alone(classifier.network), tensor_float(allowed=False):
+        for batch in images.batches(BATCH):
+            blocks, size = in_batches(classifier.logits, batch, size)
+            logits += blocks
+    return np.concatenate(logits)
