@@ -1,5 +1,7 @@
 """Files of logits with offsets: what is read from them again, and what stays as it was."""
 
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -69,6 +71,18 @@ def test_offsets_are_not_lost_where_logits_are_whole_numbers_or_in_half_precisio
     write_adjusted_logits(path, offsets, target, classes=CLASSES)
     adjusted, _, _ = read_logits_file(target, classes=CLASSES)
     np.testing.assert_allclose(adjusted, logits + offsets, atol=1e-4)
+
+
+def test_arrays_beside_the_logits_may_have_any_name(tmp_path):
+    path, target = tmp_path / "m.npz", tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, values in {"logits": LOGITS, "labels": LABELS, "file": np.array(NAMES)}.items():
+            with archive.open(f"{name}.npy", "w") as entry:
+                np.lib.format.write_array(entry, values)
+    write_adjusted_logits(path, OFFSETS, target, classes=CLASSES)
+    with np.load(target) as arrays:
+        assert arrays["file"].tolist() == NAMES
+        np.testing.assert_allclose(arrays["logits"], LOGITS + OFFSETS, atol=1e-6)
 
 
 def test_of_several_models_one_moves(tmp_path):
