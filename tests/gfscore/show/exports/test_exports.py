@@ -16,6 +16,7 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
+from gfscore.audit.settings import Split
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
@@ -103,6 +104,18 @@ def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption(ca
     assert f"Cal. score: at T = {chosen:.3g}, chosen by within-model class accuracy." in text
     own = calibrated.of("model_summary", calibration="within_model_class_accuracy").set_index("model")["value"]
     assert cells_of(text)[0][3] == f"{own[cells_of(text)[0][0].replace(chr(92), '')]:.3f}"
+
+
+@pytest.mark.parametrize("split", [None, Split(share=0.5)])
+def test_scores_of_other_samples_than_chose_the_temperature_are_said_to_be(calibrated, split):
+    results = {
+        name: result.model_copy(update={"split": split}) for name, result in calibrated.calibration_results.items()
+    }
+    texts = [
+        table_of_models(calibrated.model_summary, calibrations=results),
+        calibration_table(results, calibrated.model_summary, name="great-softmax"),
+    ]
+    assert [", of the samples alone that did not choose T" in text for text in texts] == [split is not None] * 2
 
 
 def test_a_temperature_at_the_edge_of_the_search_has_a_star_in_both_tables(calibrated):

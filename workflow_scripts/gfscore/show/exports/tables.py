@@ -37,6 +37,7 @@ OF_THE_PAPER = "within_model_class_accuracy"
 
 MISSING = "--"
 EDGE = "*"
+OTHER_SAMPLES = "of the samples alone that did not choose T"
 AT_EDGE = f"{EDGE}: optimum at the edge of the search, a wider one may choose another T"
 CONSTANT = "*"
 
@@ -111,7 +112,8 @@ def model_table(
         t_star = "each model's own T"
         if len(temperatures) == 1:
             t_star = f"T = {temperature(temperatures[0])}"
-        calibration = f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{f' ({AT_EDGE})' if edge else ''}. "
+        calibration = f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{f' ({AT_EDGE})' if edge else ''}"
+        calibration += f", {OTHER_SAMPLES}. " if calibrations[objective].split else ". "
 
     for metric in MAIN:
         if metric.kind == "level":
@@ -218,11 +220,13 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
         rows.append(row)
     frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
 
-    clean = next(iter(calibrations.values())).baseline[alone(ROBUST)]
+    first = next(iter(calibrations.values()))
+    samples = f", {OTHER_SAMPLES}" if first.split else ""
+    clean = first.baseline[alone(ROBUST)]
     clean_accuracy = MISSING if clean is None else f"{clean:.{DECIMALS}f}"
     caption = (
-        f"Spearman correlation with robust accuracy of {name}, {_models_and_dataset(uncalibrated)}. Clean accuracy "
-        f"alone: {clean_accuracy}. {AT_EDGE}. {_sources(uncalibrated)}"
+        f"Spearman correlation with robust accuracy of {name}{samples}, {_models_and_dataset(uncalibrated)}. "
+        f"Clean accuracy alone: {clean_accuracy}. {AT_EDGE}. {_sources(uncalibrated)}"
     )
     return latex_of(frame, caption=caption, label=f"tab:{name}-calibration")
 
