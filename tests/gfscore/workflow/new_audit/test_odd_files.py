@@ -56,7 +56,7 @@ def test_a_line_break_in_a_name_begins_no_line_of_the_file(project, logits, sign
     assert all(line.isprintable() for line in text.split("\n"))
     written = yaml.safe_load(text)
     assert "measures" not in written and list(written) == ["datasets", "models", "audits"]
-    (model,) = written["models"]["odd"]["Linf"].values()
+    (model,) = written["models"]["odd"]["none"].values()
     assert model["path"] == name == written["datasets"]["odd"]["path"]
     # The same command again runs what stands.
     monkeypatch.setattr(command, "inspected", lambda request: pytest.fail("looked at the files again"))
@@ -70,7 +70,7 @@ def test_names_that_yaml_reads_as_numbers_or_truth_are_names(project, logits):
         np.savez(project / f"{name}.npz", logits=values, labels=labels)
         assert audit(f"{name}.npz") == 0
         written = yaml.safe_load((project / f"audits/{name}.yaml").read_text())
-        assert list(written["audits"]) == [name] == list(written["models"][name]["Linf"])
+        assert list(written["audits"]) == [name] == list(written["models"][name]["none"])
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -235,7 +235,9 @@ class NewAudit:
         name = flow(self.name)
         lines = ["# What is left out has its default: docs/configuring.md"]
         lines += ["datasets:", f"  {name}: {flow(self.data)}"]
-        lines += ["models:", f"  {name}:", f"    {THREATS[self.norm]}:"]
+        # Of logits nothing is attacked, and nobody said what their network was made robust against.
+        threat = THREATS[self.norm] if self.measures else "none"
+        lines += ["models:", f"  {name}:", f"    {threat}:"]
         for model in self.models:
             for comment in model.comments:
                 lines.append(f"      # {on_one_line(comment)}")
