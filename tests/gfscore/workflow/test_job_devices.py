@@ -86,6 +86,12 @@ def test_samples_of_a_subset_are_counted(subset, samples):
     assert samples_of(subset and Subset(**subset), 100, 10) == samples
 
 
+def test_a_run_says_each_kind_of_gpu():
+    assert job_devices.words_of(TWO, "cpu").startswith("GPU: H100 (81,559 MiB) and small (8,000 MiB): ")
+    assert job_devices.words_of(InstalledGpus(2 * H100.usable), "auto").startswith("GPU: 2 x H100 (81,559 MiB): ")
+    assert job_devices.words_of(InstalledGpus((Gpu("slice", None),)), "cuda").startswith("GPU: slice: ")
+
+
 LARGE = Planned(100_000, 256, gradients=True)
 
 

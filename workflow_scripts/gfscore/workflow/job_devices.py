@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gfscore.core.names import enumeration
 from gfscore.core.settings import Subset
 from gfscore.measures import NamedMeasure
 from gfscore.networks.device_choice import START_SECONDS, Network, checkpoint_size, gpu_pays, memory_mb, percent_of
@@ -87,15 +89,18 @@ def without_gpu(device: str) -> JobDevice:
 
 def words_of(installed: InstalledGpus, device: str) -> str:
     """What a run says of the GPUs of its machine, in a line; `device` is the setting `inference: device`."""
-    first = installed.usable[0]
-    memory = f", {first.memory_mb:,} MiB" if first.memory_mb else ""
-    several = f"{len(installed.usable)} x " if len(installed.usable) > 1 else ""
+    kinds = Counter((gpu.name, gpu.memory_mb) for gpu in installed.usable)
+    cards = []
+    for (name, mib), count in kinds.items():
+        several = f"{count} x " if count > 1 else ""
+        memory = f" ({mib:,} MiB)" if mib else ""
+        cards.append(f"{several}{name}{memory}")
     rule = {
-        "auto": f"a job takes a part of it if that saves more than the {START_SECONDS:g} s that it takes to start",
+        "auto": f"a job takes a part of one if that saves more than the {START_SECONDS:g} s that it takes to start",
         "cpu": "not used, as device is cpu",
-        "cuda": "every job of a model takes a part of it, as device is cuda",
+        "cuda": "every job of a model takes a part of one, as device is cuda",
     }
-    return f"GPU: {several}{first.name}{memory}: {rule[device]}"
+    return f"GPU: {enumeration(cards)}: {rule[device]}"
 
 
 # ---- passes of a job ----
