@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -111,8 +112,11 @@ def _write(path: Path, target: Path, names: Sequence[str], adjusted: NDArray[np.
         with target.open("wb") as file:
             np.save(file, columns["logits"])
     elif path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as arrays, target.open("wb") as file:
-            np.savez_compressed(file, **{**arrays, **columns})
+        # Not by savez, whose own arguments arrays may be called like.
+        with np.load(path, allow_pickle=False) as arrays, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, values in {**arrays, **columns}.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, values, allow_pickle=False)
     elif path.suffix == ".parquet":
         table = pq.read_table(path)
         for name, values in columns.items():
