@@ -10,7 +10,7 @@ from gfscore.audit.costs import FROM_LOGITS, cost_table
 from gfscore.audit.settings import JobRecord
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL as MODEL_PATH
-from gfscore.networks import passes
+from gfscore.networks import devices, passes
 from gfscore.workflow.jobs import cost_file, logged_job, recorded_cost
 from gfscore.workflow.plan import Run
 from helpers.configurations import shipped_configuration
@@ -40,6 +40,20 @@ def test_a_job_that_works_counts_processor_time_and_one_that_sleeps_does_not(tmp
     assert min(busy["wall_s"], idle["wall_s"]) >= 0.19
     assert busy["gpu_s"] == 0
     assert 10 < busy["peak_memory_mib"] < 100_000
+
+
+def test_a_job_that_shares_a_gpu_counts_its_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "GPU_SHARE", devices.GpuShare())
+    monkeypatch.setattr(devices, "hold_percent", lambda names, percent, folder: 0)
+    monkeypatch.setattr(devices.torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(devices.torch.cuda, "set_device", lambda index: None)
+    monkeypatch.setattr(devices.torch.cuda, "mem_get_info", lambda: (1 << 33, 1 << 33))
+    monkeypatch.setattr(devices.torch.cuda, "set_per_process_memory_fraction", lambda share: None)
+    with recorded_cost(tmp_path / "cost.json"):
+        devices.GPU_SHARE.hold(25)
+        time.sleep(0.1)
+    cost = read_json(tmp_path / "cost.json")
+    assert cost["gpu_s"] == pytest.approx(cost["wall_s"] / 4)
 
 
 def test_a_job_that_fails_records_nothing(tmp_path):

@@ -176,6 +176,8 @@ class GpuShare:
     ----------
     requested : bool
         Whether `hold` was called, which has an effect once.
+    part : float
+        Part of one GPU, 0 before.
     limited : bool
         Whether torch may take no more memory than the share.
     """
@@ -183,6 +185,7 @@ class GpuShare:
     def __init__(self) -> None:
         """Hold nothing."""
         self.requested = False
+        self.part = 0.0
         self.limited = False
 
     def hold(self, percent: int | None = None) -> None:
@@ -199,6 +202,7 @@ class GpuShare:
         if self.requested:
             return
         self.requested = True
+        self.part = min(percent or WHOLE, WHOLE) / WHOLE
         count = torch.cuda.device_count()
         if percent is None and count == 1 and SLURM_JOB in os.environ:
             return
