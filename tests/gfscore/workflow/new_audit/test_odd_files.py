@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,21 +70,6 @@ def test_names_that_yaml_reads_as_numbers_or_truth_are_names(project, logits):
         assert audit(f"{name}.npz") == 0
         written = yaml.safe_load((project / f"audits/{name}.yaml").read_text())
         assert list(written["audits"]) == [name] == list(written["models"][name]["none"])
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_a_file_that_would_be_read_otherwise_than_meant_is_not_written(project, logits, capsys, monkeypatch):
-    values, labels = logits
-    np.savez(project / "net.npz", logits=values, labels=labels)
-    looked_at = command.inspected
-
-    def forged(request):
-        inspection = looked_at(request)
-        return replace(inspection, text=f"{inspection.text}{FORGED}\n")
-
-    monkeypatch.setattr(command, "inspected", forged)
-    assert "audits/net.yaml" in refusal(capsys, "net.npz")
-    assert not (project / "audits").exists()
 
 
 @pytest.mark.parametrize("word", ["plain", "two words", "it's", "", "a\nb", "$'x'\r", "é\u2028\\n'", "\x85", "a\x07b"])
