@@ -180,11 +180,8 @@ def compared_models(
     places_by_metric = []
     for name, metric in METRICS.items():
         if metric.ranks_models:
-            frame = _model_columns(models)
-            frame["metric"] = name
-            frame["value"] = metrics[name]
-            frame["place"] = places(metrics[name], better=metric.direction)
-            places_by_metric.append(frame)
+            columns = {"value": metrics[name], "place": places(metrics[name], better=metric.direction)}
+            places_by_metric.append(_model_columns(models).assign(metric=name, **columns))
     tables = {
         "lambda_swaps": _swap_frame(models, metrics),
         "metric_ranks": pd.concat(places_by_metric, ignore_index=True),
@@ -206,20 +203,21 @@ def compared_models(
     # The best model first.
     order = comparison.order
     aggregates = metrics["value"].to_numpy()
-    ranks = _model_columns(models[index] for index in order)
-    ranks["value"] = aggregates[order]
-    ranks["rank"] = places(aggregates)[order]
-    ranks["rank_best"] = comparison.best[order]
-    ranks["rank_worst"] = comparison.worst[order]
-    ranks["confidence"] = confidence
-    tables["rank_intervals"] = ranks
-
-    summary["every_pair"] = comparison.every_pair
-    summary["pairs_listed"] = len(comparison.pairs)
-    summary["pairs_corrected_for"] = len(models) * (len(models) - 1) // 2
-    summary["classes"] = len(comparison.classes)
-    summary["reference"] = None if comparison.every_pair else models[order[0]].model.label
-    summary["confidence"] = confidence
+    tables["rank_intervals"] = _model_columns(models[index] for index in order).assign(
+        value=aggregates[order],
+        rank=places(aggregates)[order],
+        rank_best=comparison.best[order],
+        rank_worst=comparison.worst[order],
+        confidence=confidence,
+    )
+    summary |= {
+        "every_pair": comparison.every_pair,
+        "pairs_listed": len(comparison.pairs),
+        "pairs_corrected_for": len(models) * (len(models) - 1) // 2,
+        "classes": len(comparison.classes),
+        "reference": None if comparison.every_pair else models[order[0]].model.label,
+        "confidence": confidence,
+    }
     return tables, summary
 
 
@@ -288,15 +286,17 @@ def _class_frame(
     classes = len(comparison.classes)
     pairs = len(comparison.pairs)
     n = np.bincount(models[0].labels, minlength=len(class_names))
-    frame = _pair_columns(models, np.repeat(comparison.pairs, classes, axis=0))
-    frame["class_index"] = np.tile(comparison.classes, pairs)
-    frame["class_name"] = np.tile([class_names[k] for k in comparison.classes], pairs)
-    frame["n"] = np.tile(n[comparison.classes], pairs)
-    frame["confidence"] = confidence
+    tested = {}
     for name, numbers in comparison.by_class.items():
         # Of all pairs for the first class, then for the next.
-        frame[name] = np.asarray(numbers).reshape(classes, pairs).T.ravel()
-    return frame
+        tested[name] = np.asarray(numbers).reshape(classes, pairs).T.ravel()
+    return _pair_columns(models, np.repeat(comparison.pairs, classes, axis=0)).assign(
+        class_index=np.tile(comparison.classes, pairs),
+        class_name=np.tile([class_names[k] for k in comparison.classes], pairs),
+        n=np.tile(n[comparison.classes], pairs),
+        confidence=confidence,
+        **tested,
+    )
 
 
 def _pair_frame(comparison: Comparison, models: Sequence[SampleValues], confidence: float) -> pd.DataFrame:
@@ -307,17 +307,16 @@ def _pair_frame(comparison: Comparison, models: Sequence[SampleValues], confiden
     won = difference > TIE_TOLERANCE
     lost = difference < -TIE_TOLERANCE
 
-    frame = _pair_columns(models, comparison.pairs)
-    frame["n"] = len(models[0].low)
-    frame["confidence"] = confidence
-    for name, numbers in comparison.overall.items():
-        frame[name] = numbers
-    frame["classes"] = len(comparison.classes)
-    frame["wins_first"] = won.sum(axis=0)
-    frame["wins_second"] = lost.sum(axis=0)
-    frame["sure_wins_first"] = (won & sure).sum(axis=0)
-    frame["sure_wins_second"] = (lost & sure).sum(axis=0)
-    return frame
+    return _pair_columns(models, comparison.pairs).assign(
+        n=len(models[0].low),
+        confidence=confidence,
+        **comparison.overall,
+        classes=len(comparison.classes),
+        wins_first=won.sum(axis=0),
+        wins_second=lost.sum(axis=0),
+        sure_wins_first=(won & sure).sum(axis=0),
+        sure_wins_second=(lost & sure).sum(axis=0),
+    )
 
 
 def _model_columns(models: Iterable[SampleValues]) -> pd.DataFrame:

@@ -138,16 +138,18 @@ def model_summary_table(
                 row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
 
         metrics_of_largest = metric_values(largest, lam=settings.fp_lambda)
-        row["value_most"] = metrics_of_largest["value"]
-        row["wcr_most"] = metrics_of_largest["wcr"]
         worst = worst_classes(smallest.mean)
-        row["wcr_class"] = names[worst[0]]
-        row["wcr_tied"] = [names[index] for index in worst]
-        row["worst_class_set"] = [names[index] for index in worst_class_set(low, high)] if item.fresh else []
-        row["interval"] = classes["interval"].iloc[0]
-        row["confidence"] = classes["confidence"].iloc[0]
-        row["accuracy"] = np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing]))
-        row["rdi_detectable"] = detectable_rdi(low, high)
+        row |= {
+            "value_most": metrics_of_largest["value"],
+            "wcr_most": metrics_of_largest["wcr"],
+            "wcr_class": names[worst[0]],
+            "wcr_tied": [names[index] for index in worst],
+            "worst_class_set": [names[index] for index in worst_class_set(low, high)] if item.fresh else [],
+            "interval": classes["interval"].iloc[0],
+            "confidence": classes["confidence"].iloc[0],
+            "accuracy": np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing])),
+            "rdi_detectable": detectable_rdi(low, high),
+        }
         rows.append(row)
 
     if complete:

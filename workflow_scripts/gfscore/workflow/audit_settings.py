@@ -172,14 +172,15 @@ def explicit_audit(
     if not rules and clean:
         rules = [RuleSettings(measure=clean[0], at_least=DEFAULT_CLEAN_ACCURACY)]
 
-    explicit = settings.model_dump()
-    explicit["title"] = settings.title or title_of(name)
-    explicit["models"] = models
-    explicit["measures"] = list(measures)
-    explicit["calibration"] = _explicit_calibration(settings, measures)
-    explicit["groups"] = groups
-    explicit["gate"] = [rule.model_dump(by_alias=True) for rule in rules]
-    return explicit
+    return {
+        **settings.model_dump(),
+        "title": settings.title or title_of(name),
+        "models": models,
+        "measures": list(measures),
+        "calibration": _explicit_calibration(settings, measures),
+        "groups": groups,
+        "gate": [rule.model_dump(by_alias=True) for rule in rules],
+    }
 
 
 def _explicit_calibration(settings: AuditSettings, measures: Mapping[str, PlainSettings]) -> PlainSettings | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -225,13 +225,12 @@ def similarity_table(
             shuffles=settings.shuffles,
             rng=row_generator(settings.seed, key),
         )
-        overall = pd.DataFrame([asdict(similarity) for similarity in by_name.values()])
-        overall["similarity"] = list(by_name)
-        overall["n"] = len(samples)
-        classes = pd.DataFrame([asdict(similarity) for similarity in by_class])
-        classes["similarity"] = "agreement"
-        classes["class_index"] = np.arange(len(class_names))
-        classes["class_name"] = list(class_names)
-        classes["n"] = np.bincount(labels, minlength=len(class_names))
+        overall = pd.DataFrame(list(by_name.values())).assign(similarity=list(by_name), n=len(samples))
+        classes = pd.DataFrame(by_class).assign(
+            similarity="agreement",
+            class_index=np.arange(len(class_names)),
+            class_name=list(class_names),
+            n=np.bincount(labels, minlength=len(class_names)),
+        )
         frames.append(pd.concat([overall, classes], ignore_index=True).assign(**key))
     return stacked(SIMILARITIES, frames)

@@ -190,11 +190,13 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
                 for name, value in _ends(farthest_apart).items():
                     row[f"sure_{name}"] = value
         compared = measured[measured["group"].isin([row["lowest"], row["highest"]])]
-        row["gap_low"] = largest_gap(low, high)
-        row["gap_high"] = largest_gap(high, low)
-        row["small"] = bool(compared["small"].any())
-        row["confidence"] = groups["confidence"].iloc[0]
-        row["value"] = float(np.average(measured["value"], weights=measured["n"]))
+        row |= {
+            "gap_low": largest_gap(low, high),
+            "gap_high": largest_gap(high, low),
+            "small": bool(compared["small"].any()),
+            "confidence": groups["confidence"].iloc[0],
+            "value": float(np.average(measured["value"], weights=measured["n"])),
+        }
         rows.append(row)
     return pd.DataFrame(rows, columns=GAP_COLUMNS)
 

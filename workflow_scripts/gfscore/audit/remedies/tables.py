@@ -237,19 +237,21 @@ def remedy_tables(
                 confidence=intervals.confidence,
             )
         )
-        columns = _model_columns(remedy, judged, class_names, alpha=alpha)
-        columns["confidence"] = intervals.confidence
-        columns["gaining"] = int((changes["low"] > 0).sum())
-        columns["losing"] = int((changes["high"] < 0).sum())
-        columns["verdict_before"] = verdicts.get(remedy.original.model.label)
-        columns["verdict_after"] = verdicts.get(remedy.judged.model.label)
-
         curve = strength_curve(outcomes, weights=remedy.choice.class_weights, intervals=intervals, alpha=alpha)
         curve = curve.assign(**remedy.names, n=len(judged.labels), confidence=intervals.confidence)
         curve["worst_class"] = curve["worst_class"].map(dict(enumerate(class_names)))
         curve_frames.append(curve)
-        columns["rho"] = curve["rho"].iloc[-1]
-        rows.append(columns)
+        rows.append(
+            {
+                **_model_columns(remedy, judged, class_names, alpha=alpha),
+                "rho": curve["rho"].iloc[-1],
+                "gaining": int((changes["low"] > 0).sum()),
+                "losing": int((changes["high"] < 0).sum()),
+                "confidence": intervals.confidence,
+                "verdict_before": verdicts.get(remedy.original.model.label),
+                "verdict_after": verdicts.get(remedy.judged.model.label),
+            }
+        )
     return {
         "remedy_classes": stacked(REMEDY_CLASSES, class_frames),
         "remedy_models": typed_frame(REMEDY_MODELS, rows),
@@ -279,9 +281,11 @@ def _model_columns(
         "audit_forwards": remedy.audit_forwards,
     }
     for name, change in changes.items():
-        columns[f"{name}_before"] = change.before
-        columns[f"{name}_after"] = change.after
-        columns[f"{name}_change"] = change.difference
-        columns[f"{name}_low"] = change.low
-        columns[f"{name}_high"] = change.high
+        columns |= {
+            f"{name}_before": change.before,
+            f"{name}_after": change.after,
+            f"{name}_change": change.difference,
+            f"{name}_low": change.low,
+            f"{name}_high": change.high,
+        }
     return columns

@@ -37,11 +37,16 @@ def pairs(subject: Subject) -> pd.DataFrame:
     rows = table.loc[means.index[:LISTED]].stack().rename("share").reset_index()
 
     names = errors.drop_duplicates("class_index").set_index("class_index")["class"]
-    rows["true"] = rows["true_index"].map(names)
-    rows["predicted"] = rows["predicted_index"].map(names)
-    rows["pair"] = rows["true"] + " \u2192 " + rows["predicted"]
-    rows["mean"] = rows.groupby("pair", sort=False)["share"].transform("mean")
-    rows["n"] = errors.groupby("class_index")["images"].min().reindex(rows["true_index"]).to_numpy()
+    true = rows["true_index"].map(names)
+    predicted = rows["predicted_index"].map(names)
+    fewest = errors.groupby("class_index")["images"].min()
+    rows = rows.assign(
+        pair=true + " \u2192 " + predicted,
+        true=true,
+        predicted=predicted,
+        mean=rows.groupby(["true_index", "predicted_index"])["share"].transform("mean"),
+        n=rows["true_index"].map(fewest),
+    )
     return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n"]]
 
 

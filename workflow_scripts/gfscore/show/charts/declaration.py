@@ -126,11 +126,12 @@ class Subject:
         scores = self.tables.class_scores
         facts = {"dataset": printable(scores["dataset"].iloc[0]), "fp_lambda": f"{self.fp_lambda:g}"}
         if self.measure is not None:
-            unit = self.meaning.unit
-            facts["measure"] = printable(self.measure)
-            facts["measure_title"] = self.meaning.title
-            facts["unit"] = unit
-            facts["short_unit"] = unit.split(",")[0]
+            facts |= {
+                "measure": printable(self.measure),
+                "measure_title": self.meaning.title,
+                "unit": self.meaning.unit,
+                "short_unit": self.meaning.unit.split(",")[0],
+            }
         return facts
 
 

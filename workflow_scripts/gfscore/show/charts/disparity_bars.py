@@ -46,13 +46,15 @@ def disparities(subject: Subject) -> pd.DataFrame:
         if metric.kind == "level":
             continue
         unit = "no unit" if metric.unitless else subject.meaning.unit.split(",")[0]
-        values_of_metric = rows[["model", "n", "confidence"]].assign(metric=metric.name)
-        values_of_metric["panel"] = f"{metric.title} ({unit}; {metric.better})"
-        values_of_metric["value"] = rows.get(metric.name, math.nan)
-        values_of_metric["low"] = rows.get(f"{metric.name}_low", math.nan)
-        values_of_metric["high"] = rows.get(f"{metric.name}_high", math.nan)
-        values_of_metric["chance"] = rows.get(f"{metric.name}_permuted", math.nan)
-        values_of_metric["p"] = rows["p"] if metric.name == "rdi" else math.nan
+        values_of_metric = rows[["model", "n", "confidence"]].assign(
+            metric=metric.name,
+            panel=f"{metric.title} ({unit}; {metric.better})",
+            value=rows.get(metric.name, math.nan),
+            low=rows.get(f"{metric.name}_low", math.nan),
+            high=rows.get(f"{metric.name}_high", math.nan),
+            chance=rows.get(f"{metric.name}_permuted", math.nan),
+            p=rows["p"] if metric.name == "rdi" else math.nan,
+        )
         frames.append(values_of_metric)
     return pd.concat(frames, ignore_index=True)
 
