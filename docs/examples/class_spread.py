@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def spread(subject: Subject) -> pd.DataFrame:
@@ -29,7 +24,7 @@ def widest(frame: pd.DataFrame) -> Finding:
     return Finding("class_spread", {"cls": str(most["class"])}, {"span": float(most["span"])})
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """A bar for each class at the mean over models, a dot for each model."""
     drawing.numbers(axes.xaxis, "{unit}; higher is better", frame["value"], zero=True)
     drawing.bars(axes, frame, row="class", value="value")

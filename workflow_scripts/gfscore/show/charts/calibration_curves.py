@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import model_count
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 TITLES = {
     "cross_model_accuracy": "Cross-model accuracy (Eq. 8): Spearman with clean accuracy",
@@ -121,7 +115,7 @@ def best_objective(frame: pd.DataFrame) -> Finding:
     return Finding(kind, names, numbers)
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each objective: its curve, the temperatures that are as good as the best one, and T*."""
     for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200):
         drawing.reserve(axes, drawing.PANEL_HEIGHT)

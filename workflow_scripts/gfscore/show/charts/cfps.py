@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.mappings import positions
 from gfscore.show.charts.confusion import with_images
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST = 30
 
@@ -72,7 +66,7 @@ def where_errors_fall(frame: pd.DataFrame) -> Finding:
     return Finding(kind, {"cls": str(most.name)}, numbers, 1 - SIGNIFICANT if tested else None)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """A bar for each class at the mean over models, a dot for each model."""
     drawing.numbers(
         axes.xaxis, "CFPS (share of the model's errors; equal shares are fairest)", frame["cfps"], zero=True

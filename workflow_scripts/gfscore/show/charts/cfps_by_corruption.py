@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.corruption_by_class import by_corruption
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def shares(subject: Subject) -> pd.DataFrame:
@@ -38,7 +33,7 @@ def class_with_most_errors(frame: pd.DataFrame) -> Finding:
     return Finding("errors_drawn_corrupted", names, numbers)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """Shares as colours; corruptions in rows, classes in columns."""
     drawing.heatmap(
         axes,

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.mappings import positions
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST_IN_ORDER = 60
 """Classes that stand in their own order; more stand by their mean, the weakest left."""
@@ -99,7 +93,7 @@ def weakest_class(frame: pd.DataFrame) -> Finding:
     return Finding("weakest_in_models" if sure else "weakest_class_open", names, numbers, confidence)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """Class values as colours; models in rows, classes in columns, a frame around the lowest class of a model."""
     drawing.heatmap(
         axes,

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.class_heatmap import class_values, measure_range
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 FEWEST_CLASSES = 3
 MOST_CLASSES = 16
@@ -58,7 +53,7 @@ def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
     return Finding("profiles_agree" if mean > AGREE else "profiles_differ", numbers=numbers)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """A small circle for each model, further out is higher."""
     top = drawing.outer_circle(float(frame["high"].max()), measure_range(frame))
     drawing.radars(

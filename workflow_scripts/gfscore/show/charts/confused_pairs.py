@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.confusion import MOST, rows_of_errors
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 LISTED = 25
 
@@ -59,7 +53,7 @@ def most_confused_pair(frame: pd.DataFrame) -> Finding:
     return Finding("most_confused", names, numbers | others_equal(means, first["mean"]))
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """A bar for each pair of classes at the mean over models, a dot for each model."""
     title = "share of the true class that is taken for the other (lower is better)"
     drawing.numbers(axes.xaxis, title, frame["share"], zero=True)

@@ -11,7 +11,6 @@ from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 
@@ -99,7 +98,7 @@ def most_confused(frame: pd.DataFrame) -> Finding:
     return Finding("most_confused", names, numbers | others_equal(frame["share"], most["share"]))
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """True classes in rows, predicted ones in columns; the recall on the diagonal has no colour."""
     drawing.heatmap(
         axes,

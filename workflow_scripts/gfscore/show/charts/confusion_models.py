@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.confusion import cells_of, matrices_of
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_MODELS = 20
 
@@ -37,7 +31,7 @@ def most_confused_of_any(frame: pd.DataFrame) -> Finding:
     return Finding("most_confused_of_any", names, {"share": share, **others_equal(frame["share"], share)})
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A matrix for each model, on one scale of colours."""
     limits = drawing.limits_from_zero(frame["share"])
     for axes, panel in drawing.panels(figure, frame, "model", one_row_axis=True):

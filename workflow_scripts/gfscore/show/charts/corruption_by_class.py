@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def by_corruption(subject: Subject, column: str) -> pd.DataFrame:
@@ -58,7 +53,7 @@ def hardest_corruption(frame: pd.DataFrame) -> Finding:
     return Finding("hardest_corruption", names, numbers)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """Recall as colours; corruptions in rows, the hardest on top, classes in columns."""
     drawing.heatmap(
         axes,

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.audit.metrics import FIRST
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def disparities(subject: Subject) -> pd.DataFrame:
@@ -85,7 +81,7 @@ def disparity(frame: pd.DataFrame) -> Finding:
     return Finding(kind, names, numbers, 1 - SIGNIFICANT)
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each metric: values with their intervals, and what chance alone gives."""
     models = drawing.categories(frame, "model")
     for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST_DRAWN = 400
 """Swaps that lines are drawn through; of more, so many that lie evenly among them: no eye tells the difference."""
@@ -94,7 +88,7 @@ def reranking(frame: pd.DataFrame) -> Finding:
     return Finding("places_change" if moved else "places_kept", numbers=numbers)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """A line for each model, which stands out where its place changes up to the audit's lambda."""
     drawing.reserve(axes, drawing.CURVES_HEIGHT)
     title = "\u03bb, weight of RDI in FP (0: class mean alone; no unit)"

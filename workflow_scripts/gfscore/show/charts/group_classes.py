@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.show.charts.class_heatmap import measure_range
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.group_scores import scores_and_gaps
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST_ROWS = 40
 
@@ -64,7 +58,7 @@ def widest_within_class(frame: pd.DataFrame) -> Finding:
     return Finding("groups_differ_within_class", names, numbers)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """Values as colours; groups in rows, attribute after attribute, classes in columns."""
     drawing.heatmap(
         axes,

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_CLASSES = 40
 METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equalized odds", "aodd": "Average odds"}
@@ -49,7 +43,7 @@ def largest_difference(frame: pd.DataFrame) -> Finding:
     return Finding("recall_differs", names, {"gap": float(most["value"])})
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each metric: differences as colours, classes in rows, attributes in columns."""
     classes = drawing.categories(frame, "class")
     attributes = drawing.categories(frame, "attribute")

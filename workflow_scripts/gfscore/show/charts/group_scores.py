@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.mappings import positions
 from gfscore.core.names import model_labels
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_ATTRIBUTES = 8
 MOST_MODELS = 40
@@ -86,7 +80,7 @@ def widest_gap(frame: pd.DataFrame) -> Finding:
     return Finding("groups_differ_most", names, numbers, float(frame["confidence"].iloc[0]))
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each attribute: models in rows, a mark for each group."""
     for axes, panel in drawing.panels(figure, frame, "attribute"):
         drawing.numbers(axes.xaxis, "{short_unit}; higher is better", panel[["value", "low", "high"]])

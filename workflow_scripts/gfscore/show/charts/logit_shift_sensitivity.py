@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 NEUTRAL = {"shift": 0, "scale": 1}
 """Value of each change that leaves the logits as they are."""
@@ -83,7 +79,7 @@ def largest_change(frame: pd.DataFrame) -> Finding:
 
 
 def draw(
-    frame: pd.DataFrame, figure: Figure, *, title: str = "constant added to every logit", log: bool = False
+    frame: pd.DataFrame, figure: drawing.Figure, *, title: str = "constant added to every logit", log: bool = False
 ) -> None:
     """A panel for each measure: a line for each model, which stands out where it moves furthest."""
     for axes, panel in drawing.panels(figure, frame, "measure", most=2, least=330):

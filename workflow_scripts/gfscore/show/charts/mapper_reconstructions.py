@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def pairs(subject: Subject) -> pd.DataFrame:
@@ -29,7 +24,7 @@ def reconstructions(frame: pd.DataFrame) -> Finding:
     return Finding("reconstructed", {"mapper": mappers}, {"images": frame["image"].nunique()})
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each mapper: images above their reconstructions."""
     for axes, panel in drawing.panels(figure, frame, "mapper", most=2):
         drawing.pictures(axes, panel, row="row", column="image", picture="picture")

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.numbers import MINUS
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_DIMENSIONS = 24
 
@@ -50,7 +44,7 @@ def strongest_dimension(frame: pd.DataFrame) -> Finding:
     return Finding("strongest_dimension", names, {"change": float(change.max())})
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each image: dimensions in rows, positions in columns."""
     for axes, panel in drawing.panels(figure, frame, "sample", most=2, least=340):
         drawing.pictures(

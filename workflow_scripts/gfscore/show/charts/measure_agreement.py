@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MODELS = "models"
 
@@ -48,7 +42,7 @@ def opposed(frame: pd.DataFrame) -> Finding:
     return Finding("measures_least_alike", names, numbers | others_equal(pairs["rho"], least["rho"]))
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """Correlations as colours; measures in rows and in columns."""
     drawing.heatmap(
         axes,

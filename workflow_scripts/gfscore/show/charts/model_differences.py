@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST = 30
 
@@ -59,7 +53,7 @@ def decided(frame: pd.DataFrame) -> Finding:
     return Finding("models_differ", names, numbers, confidence)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """The difference of each pair with its bounds; a diamond where they exclude 0."""
     ends = frame[["difference", "low", "high"]]
     drawing.numbers(axes.xaxis, "difference ({short_unit}; higher: more apart)", ends)

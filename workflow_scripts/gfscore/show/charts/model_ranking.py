@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def ranked(subject: Subject) -> pd.DataFrame:
@@ -59,7 +54,7 @@ def leader(frame: pd.DataFrame) -> Finding:
     return Finding("best_model_apart" if disjoint else "best_model_overlaps", names, numbers, confidence)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """The mean of each model with its interval, and the ranks that it may have."""
     ends = frame[["value", "value_low", "value_high"]]
     drawing.numbers(axes.xaxis, "mean over all samples ({unit}; higher is better)", ends)

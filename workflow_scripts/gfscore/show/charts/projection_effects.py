@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.numbers import is_missing, number, percent
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def effects(subject: Subject) -> pd.DataFrame:
@@ -52,7 +47,7 @@ def strongest_effect(frame: pd.DataFrame) -> Finding:
     return Finding(kind, names, {"shift": float(most["shift"])})
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """Changes as colours; dimensions in rows, traits in columns."""
     drawing.heatmap(
         axes,

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import influences
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def scores(subject: Subject) -> pd.DataFrame:
@@ -27,7 +22,7 @@ def widest_by_task(frame: pd.DataFrame) -> Finding:
     return Finding("tasks_differ", names, {"mean_gap": float(gaps.max()), "mean_least": float(gaps.min())})
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each task: models in rows, kinds of influence in columns."""
     models = drawing.categories(frame, "model")
     kinds = drawing.categories(frame, "panel")

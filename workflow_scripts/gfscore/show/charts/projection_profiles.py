@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import GROUP_METRICS, MAPPER_METRICS, influences
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def profiles(subject: Subject) -> pd.DataFrame:
@@ -52,7 +47,7 @@ def _first_of(rows, attributes):
     return rows.loc[rows["value"].idxmax(), "attribute"]
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each task: attributes in rows, a mark for each kind of influence."""
     for axes, panel in drawing.panels(figure, frame, "task"):
         drawing.numbers(axes.xaxis, "influence (0: none)", panel[["value", "low", "high"]], zero=True)

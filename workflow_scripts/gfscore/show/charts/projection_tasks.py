@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MAPPER_METRICS = {"tolerance": "1 \u2212 Tol", "deviation": "Dev"}
 GROUP_METRICS = {"dp": "DP", "eopp": "EOpp", "eodd": "EOdd"}
@@ -73,7 +67,7 @@ def strongest_influence(frame: pd.DataFrame) -> Finding:
     return Finding("task_depends", names, {"mean": tolerance, "models": int(strongest["models"])})
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each kind of influence: tasks in rows, attributes or dimensions in columns."""
     tasks = drawing.categories(frame, "task")
     for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.mappings import positions
 from gfscore.core.numbers import percent
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_ROWS = 60
 BETTER = {"tolerance": "Tolerance (higher is better)", "deviation": "Deviation (lower is better)"}
@@ -68,7 +62,7 @@ def least_tolerated(frame: pd.DataFrame) -> Finding:
     return Finding("least_tolerated", names, {"mean": float(least["mean"]), "models": models})
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for Tolerance and one for Deviation: models in rows, latent dimensions in columns."""
     models = drawing.categories(frame, "model")
     for axes, panel in drawing.panels(figure, frame, "panel", most=2, least=340, one_row_axis=True):

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 DRAWS = 400
 MOST_MODELS = 30
@@ -71,7 +65,7 @@ def width_of_bound(frame: pd.DataFrame) -> Finding:
     return Finding("rdi_bound_is_wide", numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """The bound, which stands out, and a line for each model."""
     drawing.reserve(axes, drawing.CURVES_HEIGHT)
     drawing.numbers(axes.xaxis, "samples per class, n (log scale)", frame["n"], log=True, whole=True)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import shortened, upper_first
 from gfscore.core.numbers import signed
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_MODELS = 3
 MOST_CLASSES = 20
@@ -81,7 +75,7 @@ def surest_gain(frame: pd.DataFrame) -> Finding:
     return finding_of(first.rename({"model": "label", "name": "model"}))
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """Classes with their value before as a tick, after as a dot; beside them mean and worst class by strength."""
     values = frame[["before", "value", "low", "high"]]
     height = max(drawing.PANEL_HEIGHT, drawing.ROW * int(frame["class"].nunique()))

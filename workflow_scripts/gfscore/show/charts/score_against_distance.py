@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.numbers import number
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def claims(subject: Subject) -> pd.DataFrame:
@@ -59,7 +54,7 @@ def refuted(frame: pd.DataFrame) -> Finding:
     return Finding(kind, numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each measure of distances: a point for each model, and the line of equal values."""
     looks = {"refuted": "contrast", "not settled": "open", "not refuted": "accent"}
     distance_title = "mean distance of the nearest adversarial example found (higher is better)"

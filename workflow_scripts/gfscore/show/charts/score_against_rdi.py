@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def means_and_disparities(subject: Subject) -> pd.DataFrame:
@@ -39,7 +34,7 @@ def relation(frame: pd.DataFrame) -> Finding:
     return Finding(kind, numbers=numbers)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """A point for each model with its intervals along both axes."""
     drawing.reserve(axes, drawing.POINTS_HEIGHT)
     means = frame[["value", "value_low", "value_high"]]

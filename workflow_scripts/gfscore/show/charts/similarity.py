@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import without_threat
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 KINDS = {"confusion_cosine": "Confusion matrices, cosine", "error_cosine": "Errors alone, cosine"}
 NO_PAIR = {"cosine": None, "what": None, "p": None, "n": None}
@@ -80,7 +75,7 @@ def alike(frame: pd.DataFrame) -> Finding:
     return Finding("alike", names, {**numbers, "times": len(significant)}, 1 - SIGNIFICANT)
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A matrix for confusion matrices and one for errors alone, models in rows and in columns."""
     for axes, panel in drawing.panels(figure, frame, "kind", most=2, least=340, one_row_axis=True):
         drawing.heatmap(

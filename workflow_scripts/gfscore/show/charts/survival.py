@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame:
@@ -75,7 +71,7 @@ def extremes(frame: pd.DataFrame) -> Finding:
     return Finding("mean_radii", names, numbers | others_equal(models["mean"], best["mean"]))
 
 
-def draw(frame: pd.DataFrame, axes: Axes, *, share: str = "share not broken within r") -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes, *, share: str = "share not broken within r") -> None:
     """A line with its band for each model; the one of the smallest mean stands out."""
     drawing.reserve(axes, drawing.CURVES_HEIGHT)
     drawing.numbers(axes.xaxis, "radius r ({unit})", frame["radius"], zero=True)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.charts.survival import radius_curves
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 MOST_MODELS = 20
 
@@ -37,7 +32,7 @@ def weakest_of_models(frame: pd.DataFrame) -> Finding:
     return Finding("smallest_radius", {"cls": str(times.index[0])}, numbers)
 
 
-def draw(frame: pd.DataFrame, figure: Figure) -> None:
+def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each model: a line for each class, which stands out where its mean is the smallest."""
     for axes, panel in drawing.panels(figure, frame, "model"):
         drawing.reserve(axes, drawing.PANEL_HEIGHT)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST_CLASSES = 40
 EVERY = "all others"
@@ -57,7 +51,7 @@ def easiest_target(frame: pd.DataFrame) -> Finding:
     return Finding("easiest_target", names, numbers)
 
 
-def draw(frame: pd.DataFrame, axes: Axes) -> None:
+def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
     """True classes in rows, the targets of the attack in columns; the last row is of all other classes."""
     drawing.heatmap(
         axes,

@@ -4,6 +4,9 @@ A chart's `draw` calls one of heatmap, intervals, bars, curves, scatter, radars 
 of numbers; `panels` makes the axes of small panels. Heavy: declarations of charts take it from gfscore.show.lazy.
 """
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
 from gfscore.show.drawing.axes import categories, name_lines, numbers
 from gfscore.show.drawing.cells import (
     heatmap,
@@ -33,6 +36,8 @@ __all__ = [
     "PANEL_HEIGHT",
     "POINTS_HEIGHT",
     "ROW",
+    "Axes",
+    "Figure",
     "bars",
     "categories",
     "curves",
