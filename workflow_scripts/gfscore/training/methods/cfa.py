@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, InnerShare, Number, Positive, Share
 from gfscore.networks.training_settings import Steps, Training, TrainingMethod
 from gfscore.training.lazy import gradient_ascent, objectives, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import EpochEnd, Objective, Setup
 
 
 class CfaCoefficients(Closed):
@@ -43,7 +37,7 @@ class Cfa(Training):
     coefficients: CfaCoefficients = Field(default_factory=CfaCoefficients)
 
 
-def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
+def cfa(setup: objectives.Setup, coefficients: CfaCoefficients) -> objectives.Objective:
     """Loss of TRADES with the radius and beta of each class set by its robust accuracy in the epoch before.
 
     With t_k the share of class k's training images that were classified correctly after their perturbation: its radius
@@ -75,7 +69,7 @@ def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
     for name, value in setup.network.state_dict().items():
         average[f"average.{name}"] = value.detach().clone()
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         adversarial = setup.diverge(network, images, radius=radius.to(labels.device)[labels])
         clean = network(images)
         perturbed = network(adversarial)
@@ -88,7 +82,7 @@ def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
         losses = losses + class_beta * objectives.divergence(clean, perturbed)
         return (losses / (1 + class_beta)).mean()
 
-    def calibrate(end: EpochEnd) -> None:
+    def calibrate(end: objectives.EpochEnd) -> None:
         if end.epochs >= setup.epochs_of(coefficients.warmup):
             accuracy = robust / seen.clamp_min(1)
             radius.copy_(coefficients.radius + accuracy)
@@ -110,7 +104,7 @@ def cfa(setup: Setup, coefficients: CfaCoefficients) -> Objective:
                 mean.copy_(value)
         averaged_epochs.add_(1)
 
-    def take_average(network: Module) -> None:
+    def take_average(network: torch.nn.Module) -> None:
         if not averaged_epochs.item():
             print(f"CFA: in no epoch the worst class reached {coefficients.threshold:g}; the weights are not averaged")
             return

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Share
 from gfscore.networks.training_settings import Ball, Training, TrainingMethod
-from gfscore.training.lazy import certified
+from gfscore.training.lazy import certified, objectives, torch
 from gfscore.training.methods.ibp import CertifiedCoefficients
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.proofs.graph import Graph
-    from gfscore.training.objectives import Objective, Setup
 
 
 class CrownIbpCoefficients(CertifiedCoefficients):
@@ -33,7 +26,7 @@ class CrownIbp(Training):
     coefficients: CrownIbpCoefficients = Field(default_factory=CrownIbpCoefficients)
 
 
-def crown_ibp(setup: Setup, coefficients: CrownIbpCoefficients) -> Objective:
+def crown_ibp(setup: objectives.Setup, coefficients: CrownIbpCoefficients) -> objectives.Objective:
     """Loss of IBP at beta times the margins of CROWN with intervals in between, plus 1 - beta times those of intervals.
 
     Parameters
@@ -49,7 +42,9 @@ def crown_ibp(setup: Setup, coefficients: CrownIbpCoefficients) -> Objective:
     equation 12.
     """
 
-    def margins(graph: Graph, network: Module, images: Tensor, labels: Tensor, growth: float) -> Tensor:
+    def margins(
+        graph: certified.Graph, network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor, growth: float
+    ) -> torch.Tensor:
         del network
         beta = 1 - (1 - coefficients.beta) * growth
         box = certified.Box.around(images, growth * setup.threat.eps)

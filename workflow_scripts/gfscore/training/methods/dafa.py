@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -10,12 +10,6 @@ from gfscore.core.errors import InputError
 from gfscore.core.settings import Closed, Number, Positive, Share
 from gfscore.networks.training_settings import Steps, Training, TrainingMethod
 from gfscore.training.lazy import gradient_ascent, objectives, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import EpochEnd, Objective, Setup
 
 
 class DafaCoefficients(Closed):
@@ -34,7 +28,7 @@ class Dafa(Training):
     coefficients: DafaCoefficients = Field(default_factory=DafaCoefficients)
 
 
-def dafa(setup: Setup, coefficients: DafaCoefficients) -> Objective:
+def dafa(setup: objectives.Setup, coefficients: DafaCoefficients) -> objectives.Objective:
     """Loss of TRADES with a weight W_k of each class, for its cross-entropy and for its radius and steps.
 
     The weights are 1 during a warm-up. Its last epoch gives the mean softmax output of the perturbed training images of
@@ -59,7 +53,7 @@ def dafa(setup: Setup, coefficients: DafaCoefficients) -> Objective:
     outputs = torch.zeros(classes, classes)
     seen = torch.zeros(classes)
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         weight = weights.to(labels.device)[labels]
         adversarial = setup.diverge(network, images, radius=weight, step=weight)
         clean = network(images)
@@ -71,7 +65,7 @@ def dafa(setup: Setup, coefficients: DafaCoefficients) -> Objective:
         losses = losses + coefficients.beta * objectives.divergence(clean, perturbed)
         return losses.mean()
 
-    def weigh(end: EpochEnd) -> None:
+    def weigh(end: objectives.EpochEnd) -> None:
         if end.epochs == setup.epochs_of(coefficients.warmup):
             weights.copy_(class_weights(outputs / seen.clamp_min(1)[:, None], scale=coefficients.scale))
             if weights.min() <= 0:
@@ -85,7 +79,7 @@ def dafa(setup: Setup, coefficients: DafaCoefficients) -> Objective:
     return objectives.Objective(loss, {"weights": weights, "outputs": outputs, "seen": seen}, after_epoch=weigh)
 
 
-def class_weights(similarity: Tensor, *, scale: float) -> Tensor:
+def class_weights(similarity: torch.Tensor, *, scale: float) -> torch.Tensor:
     """Weights of the classes by how often images of one are taken for another.
 
     Parameters

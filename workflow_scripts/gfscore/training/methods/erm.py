@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.networks.training_settings import NoCoefficients, Training, TrainingMethod
-from gfscore.training.lazy import gradient_ascent, objectives
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
+from gfscore.training.lazy import gradient_ascent, objectives, torch
 
 
 class Erm(Training):
@@ -24,11 +18,11 @@ class Erm(Training):
     coefficients: NoCoefficients = Field(default_factory=NoCoefficients)
 
 
-def erm(setup: Setup, coefficients: NoCoefficients) -> Objective:
+def erm(setup: objectives.Setup, coefficients: NoCoefficients) -> objectives.Objective:
     """Mean cross-entropy of the images as they are."""
     del setup, coefficients
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return gradient_ascent.cross_entropy(network(images), labels).mean()
 
     return objectives.Objective(loss)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, Number
 from gfscore.networks.training_settings import Training, TrainingMethod
 from gfscore.training.lazy import functional, gradient_ascent, objectives, torch
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
 
 
 class Warp(Closed):
@@ -35,7 +29,7 @@ class ErmDa(Training):
     coefficients: Warp = Field(default_factory=Warp)
 
 
-def erm_with_augmentation(setup: Setup, coefficients: Warp) -> Objective:
+def erm_with_augmentation(setup: objectives.Setup, coefficients: Warp) -> objectives.Objective:
     """Mean cross-entropy of images that are transformed uniformly and independently of each other.
 
     Parameters
@@ -51,17 +45,17 @@ def erm_with_augmentation(setup: Setup, coefficients: Warp) -> Objective:
     Simard et al. 2003; Krizhevsky et al. 2012.
     """
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         warped = warp(images, coefficients, generator=setup.generator)
         return gradient_ascent.cross_entropy(network(warped), labels).mean()
 
     return objectives.Objective(loss)
 
 
-def warp(images: Tensor, coefficients: Warp, *, generator: Generator) -> Tensor:
+def warp(images: torch.Tensor, coefficients: Warp, *, generator: torch.Generator) -> torch.Tensor:
     """Images under random affine maps, bilinear with zeros outside; see `erm_with_augmentation` for the ranges."""
 
-    def uniform(limit: float) -> Tensor:
+    def uniform(limit: float) -> torch.Tensor:
         return limit * (2 * torch.rand(len(images), generator=generator) - 1)
 
     angle = uniform(math.radians(coefficients.rotation))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, InnerShare, Number, Positive, Share
 from gfscore.networks.training_settings import Steps, Training, TrainingMethod
 from gfscore.training.lazy import gradient_ascent, objectives, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import EpochEnd, Objective, Setup
 
 
 class FrlCoefficients(Closed):
@@ -42,7 +36,7 @@ class Frl(Training):
     coefficients: FrlCoefficients = Field(default_factory=FrlCoefficients)
 
 
-def frl(setup: Setup, coefficients: FrlCoefficients) -> Objective:
+def frl(setup: objectives.Setup, coefficients: FrlCoefficients) -> objectives.Objective:
     """Loss of TRADES with class weights of its own for the cross-entropy and for the divergence.
 
     After each epoch the clean error and the boundary error (correct, but not under attack) of each class are measured
@@ -69,7 +63,7 @@ def frl(setup: Setup, coefficients: FrlCoefficients) -> Objective:
     natural = torch.zeros(classes)
     boundary = torch.zeros(classes)
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         adversarial = setup.diverge(network, images)
         clean = network(images)
         natural_weights = class_weights(natural).to(labels.device)[labels]
@@ -78,7 +72,7 @@ def frl(setup: Setup, coefficients: FrlCoefficients) -> Objective:
         losses = losses + coefficients.beta * boundary_weights * objectives.divergence(clean, network(adversarial))
         return losses.sum() / (natural_weights + boundary_weights).sum()
 
-    def update_multipliers(end: EpochEnd) -> None:
+    def update_multipliers(end: objectives.EpochEnd) -> None:
         if end.epochs < setup.epochs_of(coefficients.warmup):
             return
         outcomes = end.held_out()
@@ -100,12 +94,12 @@ def frl(setup: Setup, coefficients: FrlCoefficients) -> Objective:
     )
 
 
-def class_weights(multipliers: Tensor) -> Tensor:
+def class_weights(multipliers: torch.Tensor) -> torch.Tensor:
     """Weights (K,) of the class errors in the Lagrangian, for multipliers (K,): they sum to 1."""
     return 1 / len(multipliers) + multipliers - multipliers.mean()
 
 
-def limited(multipliers: Tensor, *, largest_sum: float) -> Tensor:
+def limited(multipliers: torch.Tensor, *, largest_sum: float) -> torch.Tensor:
     """Multipliers (K,) of at least 0, scaled to a sum of `largest_sum` where theirs is larger."""
     multipliers = multipliers.clamp_min(0)
     return multipliers * (largest_sum / multipliers.sum().clamp_min(largest_sum))

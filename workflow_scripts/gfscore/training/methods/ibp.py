@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, Share
 from gfscore.networks.training_settings import Ball, Training, TrainingMethod
-from gfscore.training.lazy import certified
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.proofs.graph import Graph
-    from gfscore.training.objectives import Objective, Setup
+from gfscore.training.lazy import certified, objectives, torch
 
 
 class CertifiedCoefficients(Closed):
@@ -34,7 +27,7 @@ class Ibp(Training):
     coefficients: CertifiedCoefficients = Field(default_factory=CertifiedCoefficients)
 
 
-def ibp(setup: Setup, coefficients: CertifiedCoefficients) -> Objective:
+def ibp(setup: objectives.Setup, coefficients: CertifiedCoefficients) -> objectives.Objective:
     """kappa CE(x) + (1 - kappa) CE at the least margins that interval arithmetic allows in the box around x.
 
     Parameters
@@ -50,7 +43,9 @@ def ibp(setup: Setup, coefficients: CertifiedCoefficients) -> Objective:
     by epochs, where theirs is by steps; the step sizes are those of the other methods here.
     """
 
-    def margins(graph: Graph, network: Module, images: Tensor, labels: Tensor, growth: float) -> Tensor:
+    def margins(
+        graph: certified.Graph, network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor, growth: float
+    ) -> torch.Tensor:
         del network
         box = certified.Box.around(images, growth * setup.threat.eps)
         return certified.least_margins(graph, certified.interval_bounds(graph, box), labels)

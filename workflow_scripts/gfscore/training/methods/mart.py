@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, Number
 from gfscore.networks.training_settings import Steps, Training, TrainingMethod
-from gfscore.training.lazy import gradient_ascent, objectives
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
+from gfscore.training.lazy import gradient_ascent, objectives, torch
 
 
 class MartCoefficients(Closed):
@@ -31,17 +25,17 @@ class Mart(Training):
     coefficients: MartCoefficients = Field(default_factory=MartCoefficients)
 
 
-def mart(setup: Setup, coefficients: MartCoefficients) -> Objective:
+def mart(setup: objectives.Setup, coefficients: MartCoefficients) -> objectives.Objective:
     """Boosted cross-entropy of PGD examples, and their divergence, weighted by how wrong the clean output is."""
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         adversarial = setup.perturb(network, images, labels)
         return mart_loss(network(images), network(adversarial), labels, lam=coefficients.lam)
 
     return objectives.Objective(loss)
 
 
-def mart_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, lam: float) -> Tensor:
+def mart_loss(clean: torch.Tensor, adversarial: torch.Tensor, labels: torch.Tensor, *, lam: float) -> torch.Tensor:
     """Misclassification-aware loss of logits (n, K), a mean over the batch.
 
     BCE(adversarial, y) + lam KL(softmax(clean) || softmax(adversarial)) (1 - p_y(clean)) with

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.networks.training_settings import NoCoefficients, Steps, Training, TrainingMethod
-from gfscore.training.lazy import gradient_ascent, objectives
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
+from gfscore.training.lazy import gradient_ascent, objectives, torch
 
 
 class Pgd(Training):
@@ -24,11 +18,11 @@ class Pgd(Training):
     coefficients: NoCoefficients = Field(default_factory=NoCoefficients)
 
 
-def adversarial_training(setup: Setup, coefficients: NoCoefficients) -> Objective:
+def adversarial_training(setup: objectives.Setup, coefficients: NoCoefficients) -> objectives.Objective:
     """Mean cross-entropy of images after gradient steps from a random start."""
     del coefficients
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         adversarial = setup.perturb(network, images, labels)
         return gradient_ascent.cross_entropy(network(adversarial), labels).mean()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,13 +10,6 @@ from gfscore.core.errors import InputError
 from gfscore.core.settings import Closed, Count, Number
 from gfscore.networks.training_settings import Ball, Training, TrainingMethod
 from gfscore.training.lazy import batch_pgd, gradient_ascent, objectives, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
-
 
 BISECTIONS = 30
 """Bisections of the search for alpha, which is exact to 2^-30 of the range of an image's losses."""
@@ -37,7 +30,7 @@ class Prl(Training):
     coefficients: PrlCoefficients = Field(default_factory=PrlCoefficients)
 
 
-def probabilistic(setup: Setup, coefficients: PrlCoefficients) -> Objective:
+def probabilistic(setup: objectives.Setup, coefficients: PrlCoefficients) -> objectives.Objective:
     """Probabilistically robust learning: CVaR of the loss over random perturbations.
 
     Parameters
@@ -62,7 +55,7 @@ def probabilistic(setup: Setup, coefficients: PrlCoefficients) -> Objective:
     if rho * samples < 1:
         raise InputError(f"PRL needs rho * samples >= 1, got rho {rho}, samples {samples}; correct them")
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         repeated = images.repeat_interleave(samples, dim=0)
         noise = batch_pgd.uniform_noise(
             repeated, norm=setup.threat.norm, eps=setup.threat.eps, generator=setup.generator
@@ -74,7 +67,7 @@ def probabilistic(setup: Setup, coefficients: PrlCoefficients) -> Objective:
     return objectives.Objective(loss)
 
 
-def conditional_value_at_risk(losses: Tensor, *, rho: float) -> Tensor:
+def conditional_value_at_risk(losses: torch.Tensor, *, rho: float) -> torch.Tensor:
     """Mean of the largest share rho of each row: min over alpha of alpha + E[(loss - alpha)_+] / rho.
 
     The inner problem is convex in alpha, so it is solved by bisections by the sign of the subgradient

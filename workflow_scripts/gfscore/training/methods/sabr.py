@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Number, Share
 from gfscore.networks.training_settings import Steps, Training, TrainingMethod
-from gfscore.training.lazy import certified
+from gfscore.training.lazy import certified, objectives, torch
 from gfscore.training.methods.ibp import CertifiedCoefficients
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.proofs.graph import Graph
-    from gfscore.training.objectives import Objective, Setup
 
 
 class SabrCoefficients(CertifiedCoefficients):
@@ -36,7 +29,7 @@ class Sabr(Training):
     coefficients: SabrCoefficients = Field(default_factory=SabrCoefficients)
 
 
-def sabr(setup: Setup, coefficients: SabrCoefficients) -> Objective:
+def sabr(setup: objectives.Setup, coefficients: SabrCoefficients) -> objectives.Objective:
     """Loss of IBP in boxes of radius lambda eps around PGD examples within (1 - lambda) eps.
 
     What is proven of a small box holds for a part of the ball only: the loss is no bound, and leaves the network more
@@ -56,7 +49,9 @@ def sabr(setup: Setup, coefficients: SabrCoefficients) -> Objective:
     """
     size = coefficients.size
 
-    def margins(graph: Graph, network: Module, images: Tensor, labels: Tensor, growth: float) -> Tensor:
+    def margins(
+        graph: certified.Graph, network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor, growth: float
+    ) -> torch.Tensor:
         attacked = images
         if size < 1:
             reach = growth * (1 - size)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, Number
 from gfscore.networks.training_settings import Steps, Training, TrainingMethod
-from gfscore.training.lazy import gradient_ascent, objectives
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
+from gfscore.training.lazy import gradient_ascent, objectives, torch
 
 
 class TradesCoefficients(Closed):
@@ -31,17 +25,17 @@ class Trades(Training):
     coefficients: TradesCoefficients = Field(default_factory=TradesCoefficients)
 
 
-def trades(setup: Setup, coefficients: TradesCoefficients) -> Objective:
+def trades(setup: objectives.Setup, coefficients: TradesCoefficients) -> objectives.Objective:
     """Clean cross-entropy + beta KL(p(x) || p(x')), x' maximising the latter (Zhang et al. 2019, section 3)."""
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         adversarial = setup.diverge(network, images)
         return trades_loss(network(images), network(adversarial), labels, beta=coefficients.beta)
 
     return objectives.Objective(loss)
 
 
-def trades_loss(clean: Tensor, adversarial: Tensor, labels: Tensor, *, beta: float) -> Tensor:
+def trades_loss(clean: torch.Tensor, adversarial: torch.Tensor, labels: torch.Tensor, *, beta: float) -> torch.Tensor:
     """Mean of CE(clean, y) + beta KL(softmax(clean) || softmax(adversarial)); logits (n, K)."""
     return (gradient_ascent.cross_entropy(clean, labels) + beta * objectives.divergence(clean, adversarial)).mean()
 

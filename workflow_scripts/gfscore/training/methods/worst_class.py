@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, Number, Share
 from gfscore.networks.training_settings import Steps, Training, TrainingMethod
 from gfscore.training.lazy import gradient_ascent, objectives, torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
 
 SMALLEST_WEIGHT = 1e-8
 """Of a class, since a weight of 0 would never grow again."""
@@ -35,7 +29,7 @@ class WorstClass(Training):
     coefficients: WorstClassCoefficients = Field(default_factory=WorstClassCoefficients)
 
 
-def worst_class(setup: Setup, coefficients: WorstClassCoefficients) -> Objective:
+def worst_class(setup: objectives.Setup, coefficients: WorstClassCoefficients) -> objectives.Objective:
     """Cross-entropy of PGD examples, weighted towards the worst class.
 
     The class weights are updated by exponentiated gradient before they weight the loss of a batch: the weight of class
@@ -58,7 +52,7 @@ def worst_class(setup: Setup, coefficients: WorstClassCoefficients) -> Objective
     floor = coefficients.floor
     class_weights = torch.full((setup.classes,), 1 / setup.classes)
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         adversarial = setup.perturb(network, images, labels)
         losses = gradient_ascent.cross_entropy(network(adversarial), labels)
         means, present = objectives.class_means(losses, labels, classes=setup.classes)
@@ -70,7 +64,7 @@ def worst_class(setup: Setup, coefficients: WorstClassCoefficients) -> Objective
     return objectives.Objective(loss, {"weights": class_weights})
 
 
-def exponentiated_gradient(weights: Tensor, losses: Tensor, *, rate: float) -> Tensor:
+def exponentiated_gradient(weights: torch.Tensor, losses: torch.Tensor, *, rate: float) -> torch.Tensor:
     """Class weights (K,) after one step towards the classes of high loss; they are positive and sum to 1."""
     return (weights.clamp_min(SMALLEST_WEIGHT).log() + rate * losses).softmax(0)
 
