@@ -9,15 +9,10 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gfscore.core.errors import InputError, few
-from gfscore.core.lazy import np
+from gfscore.core.lazy import np, pd
 from gfscore.core.mappings import positions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from pandas import DataFrame
 
 WNID = re.compile(r"n\d{8}")
 """WordNet ID of a noun, as ImageNet names its folders."""
@@ -50,7 +45,7 @@ def readable_classes(names: Iterable[str]) -> list[str]:
     return [readable_class(name) for name in names]
 
 
-def classes_of(rows: DataFrame) -> list[str]:
+def classes_of(rows: pd.DataFrame) -> list[str]:
     """Readable names of the classes in a table, by class index; a class may have several rows."""
     classes = rows.drop_duplicates("class_index").sort_values("class_index")
     return readable_classes(classes["class_name"])
@@ -75,7 +70,9 @@ def plain_name(name: str) -> str:
 # ---- labels of users ----
 
 
-def class_indices(labels: NDArray[np.generic], classes: Sequence[str] | None, where: Path | str) -> NDArray[np.generic]:
+def class_indices(
+    labels: np.typing.NDArray[np.generic], classes: Sequence[str] | None, where: Path | str
+) -> np.typing.NDArray[np.generic]:
     """Convert labels that are class names to class indices.
 
     Parameters
@@ -158,7 +155,7 @@ def are_numbers(texts: Iterable[str]) -> bool:
     return all(map(is_number, texts))
 
 
-def fault_of_labels(labels: NDArray[np.generic]) -> str | None:
+def fault_of_labels(labels: np.typing.NDArray[np.generic]) -> str | None:
     """Why labels are no whole numbers.
 
     Parameters

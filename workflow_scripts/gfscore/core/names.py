@@ -6,12 +6,10 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.core.errors import InputError
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from gfscore.core.lazy import pd
 
 ELLIPSIS = "\u2026"
 REPLACEMENT = "\ufffd"
@@ -157,7 +155,7 @@ def shortened_all(names: Iterable[object], limit: int) -> list[str]:
 # ---- models ----
 
 
-def model_labels(frame: DataFrame) -> list[str]:
+def model_labels(frame: pd.DataFrame) -> list[str]:
     """Labels of models, as short as they are unambiguous.
 
     Parameters
@@ -179,7 +177,7 @@ def model_labels(frame: DataFrame) -> list[str]:
     return ["/".join(names) for names in frame[columns].astype(str).itertuples(index=False)]
 
 
-def model_count(frame: DataFrame) -> int:
+def model_count(frame: pd.DataFrame) -> int:
     """Number of different models in a data frame with the columns dataset, threat and model."""
     return len(frame[["dataset", "threat", "model"]].drop_duplicates())
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.core.lazy import np
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
-
-def ratio(numerator: ArrayLike, denominator: ArrayLike) -> NDArray[np.float64]:
+def ratio(numerator: np.typing.ArrayLike, denominator: np.typing.ArrayLike) -> np.typing.NDArray[np.float64]:
     """Quotients of arrays that broadcast against each other; NaN where the denominator is not above 0."""
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
     return np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator > 0)
 
 
-def mean_of_defined(values: NDArray[np.float64], *, axis: int) -> NDArray[np.float64]:
+def mean_of_defined(values: np.typing.NDArray[np.float64], *, axis: int) -> np.typing.NDArray[np.float64]:
     """Mean over an axis of the values that are not NaN; NaN where all are."""
     defined = ~np.isnan(values)
     return ratio(np.where(defined, values, 0).sum(axis=axis), defined.sum(axis=axis))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
 from gfscore.audit.metrics.value import at_level as bounds_of_aggregate
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 
 def class_mean(values: np.ndarray) -> np.ndarray:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
 from gfscore.core.mappings import only
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 Interval = tuple[float, float]
 
@@ -126,7 +123,9 @@ class Metric:
     ranks_models: bool = True
     """False for a metric that always ranks models like another one."""
 
-    def compute(self, values: ArrayLike, *, counts: ArrayLike | None = None, lam: float | None = None) -> float:
+    def compute(
+        self, values: np.typing.ArrayLike, *, counts: np.typing.ArrayLike | None = None, lam: float | None = None
+    ) -> float:
         """Value of the metric for one set of class values.
 
         Parameters
@@ -162,7 +161,9 @@ class Metric:
         arguments = {"counts": counts, "lam": lam}
         return self.value(values, **only(arguments, self.needs))
 
-    def interval(self, low: ArrayLike, high: ArrayLike, *, counts: ArrayLike, lam: float) -> Interval:
+    def interval(
+        self, low: np.typing.ArrayLike, high: np.typing.ArrayLike, *, counts: np.typing.ArrayLike, lam: float
+    ) -> Interval:
         """Interval of the metric from simultaneous bounds of the class values.
 
         Parameters

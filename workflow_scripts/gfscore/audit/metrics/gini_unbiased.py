@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import Case, Metric
 from gfscore.audit.metrics.nrgc import nrgc
-
-if TYPE_CHECKING:
-    import numpy as np
+from gfscore.core.lazy import np
 
 
 def gini_unbiased(values: np.ndarray) -> np.ndarray:

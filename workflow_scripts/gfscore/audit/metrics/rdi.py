@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 def rdi(values: np.ndarray) -> np.ndarray:
@@ -60,7 +55,7 @@ def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
     return low, high
 
 
-def detectable_rdi(low: ArrayLike, high: ArrayLike) -> float:
+def detectable_rdi(low: np.typing.ArrayLike, high: np.typing.ArrayLike) -> float:
     """RDI above which class intervals of these widths certainly give a lower bound above 0.
 
     Parameters

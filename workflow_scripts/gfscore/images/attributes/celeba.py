@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from gfscore.core.lazy import pd
 from gfscore.core.settings import Text
 from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from gfscore.images.attribute_values import Dataset
 
 
@@ -28,7 +27,7 @@ class CelebA(AttributeSettings):
 SOURCE = AttributeSource(name="celeba", settings=CelebA)
 
 
-def open_source(settings: CelebA, _dataset: Dataset) -> DataFrame:
+def open_source(settings: CelebA, _dataset: Dataset) -> pd.DataFrame:
     """Attributes "yes" or "no" by file name of the image, all 40. Source: Liu et al. 2015."""
     from gfscore.images.published_files import read_attribute_list
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from gfscore.core.errors import InputError
+from gfscore.core.lazy import pd
 from gfscore.images.attribute_source import AttributeColumn, AttributeSettings, AttributeSource, column_name
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from gfscore.images.attribute_values import Dataset
 
 
@@ -27,7 +26,7 @@ class Columns(AttributeSettings):
 SOURCE = AttributeSource(name="columns", settings=Columns)
 
 
-def open_source(settings: Columns, dataset: Dataset) -> DataFrame:
+def open_source(settings: Columns, dataset: Dataset) -> pd.DataFrame:
     """Raw columns by sample identifier, as gfscore.images.sources.parquet defines identifiers.
 
     Raises InputError for a dataset of another source, and, naming the file, for a missing column.

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from gfscore.core.errors import InputError
+from gfscore.core.lazy import pd
 from gfscore.core.settings import Text
 from gfscore.images.attribute_source import SAMPLE_ID, AttributeColumn, AttributeSettings, AttributeSource
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from gfscore.images.attribute_values import Dataset
 
 
@@ -31,7 +30,7 @@ class Table(AttributeSettings):
 SOURCE = AttributeSource(name="table", settings=Table)
 
 
-def open_source(settings: Table, _dataset: Dataset) -> DataFrame:
+def open_source(settings: Table, _dataset: Dataset) -> pd.DataFrame:
     """Raw columns of the file by sample identifier.
 
     In CSV only an empty cell is a missing value ("NA" and "None" are values, as in Parquet); a column of numbers is

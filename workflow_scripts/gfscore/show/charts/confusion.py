@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 MOST = 40
 
@@ -32,7 +27,7 @@ def mean_shares(subject: Subject) -> pd.DataFrame:
 class Matrices:
     """Confusion matrices of the models of an audit."""
 
-    shares: Mapping[str, NDArray[np.float64]]
+    shares: Mapping[str, np.typing.NDArray[np.float64]]
     """Shares (K, K) of the samples of each class, by model."""
 
     classes: Sequence[str]
@@ -76,7 +71,7 @@ def with_images(errors: pd.DataFrame) -> pd.DataFrame:
     return whole.join(conditions.groupby(keys)["n"].max().rename("images"), on=keys)
 
 
-def cells_of(shares: NDArray[np.float64], matrices: Matrices) -> pd.DataFrame:
+def cells_of(shares: np.typing.NDArray[np.float64], matrices: Matrices) -> pd.DataFrame:
     """One row for each cell of a matrix (K, K) of shares."""
     classes = matrices.classes
     cells = pd.MultiIndex.from_product([classes, classes], names=["true", "predicted"]).to_frame(index=False)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
 from gfscore.core.settings import WHITE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Numbers = tuple[float, ...]
 """One number for each channel."""
@@ -139,7 +136,7 @@ class Preprocessing:
         same_mean = np.allclose(self.mean, np.multiply(mean, self.value_range), atol=tolerance)
         return same_mean and np.allclose(self.std, np.multiply(std, self.value_range), atol=tolerance)
 
-    def apply(self, images: NDArray[np.float32], *, where: str) -> NDArray[np.float32]:
+    def apply(self, images: np.typing.NDArray[np.float32], *, where: str) -> np.typing.NDArray[np.float32]:
         """Images (n, C, H, W) with pixels in [0, 1] as the network takes them; `where` is the file that errors name."""
         # Imported late, for the help of the command.
         from gfscore.networks.preprocessing import preprocess
