@@ -38,7 +38,7 @@ class ExpectedBounds:
         Sample variances, rescaled.
     samples : int
         Samples per class to predict for.
-    reserve, reserve_together : float
+    reserve, reserve_together : ndarray of shape (K,) or float, and float
         Numbers of standard errors by which future means are assumed to be less favourable, of classes and of all
         samples together.
     """
@@ -48,7 +48,7 @@ class ExpectedBounds:
     largest_atoms: NDArray[np.float64]
     variance: NDArray[np.float64]
     samples: int
-    reserve: float
+    reserve: NDArray[np.float64] | float
     reserve_together: float
 
     def of(self, samples: int) -> Self:
@@ -107,16 +107,16 @@ class ExpectedBounds:
         return np.clip(np.where(expected.n > 0, low, 0), 0, 1)
 
 
-def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0, reserve_together: float = 0.0) -> ExpectedBounds:
+def expected_bounds(observed: ClassBounds, *, reserve_together: float = 0.0) -> ExpectedBounds:
     """Predict bounds as if further samples followed the present distribution of their class.
 
     Parameters
     ----------
     observed : ClassBounds
         Bounds from the present samples.
-    reserve, reserve_together : float
-        Numbers of standard errors (>= 0) by which future means are assumed to be less favourable, of classes and of all
-        samples together.
+    reserve_together : float
+        Number of standard errors (>= 0) by which the future mean of all samples together is assumed to be less
+        favourable.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def expected_bounds(observed: ClassBounds, *, reserve: float = 0.0, reserve_toge
         largest_atoms=np.clip((atoms(observed.largest) - lowest) / width, 0, 1),
         variance=variance,
         samples=0,
-        reserve=reserve,
+        reserve=0.0,
         reserve_together=reserve_together,
     )
 
@@ -171,7 +171,7 @@ class _Expected:
     n: NDArray[np.int64]
     variance: NDArray[np.float64]
 
-    def mean(self, reserve: float) -> NDArray[np.float64]:
+    def mean(self, reserve: NDArray[np.float64] | float) -> NDArray[np.float64]:
         """Means (K,), lowered by `reserve` standard errors."""
         error = np.sqrt(self.variance / np.maximum(self.n, 1))
         return self.atoms.mean(axis=1) - reserve * error

@@ -250,6 +250,14 @@ def test_as_many_samples_as_are_asked_for_decide_at_least_every_other_time():
     assert passed >= 35
 
 
+def test_classes_far_from_the_threshold_ask_for_no_more_samples():
+    seen = np.concatenate([np.repeat([1.0, 0.0], [30, 70]), np.tile(np.repeat([1.0, 0.0], [70, 30]), 9)])
+    found = bounds(seen, 10, "clopper_pearson")
+    alone = samples_for_rule(found, {"statistic": "class", "class": "0", "at_least": 0.25}, alpha=0.05)
+    assert alone > 200
+    assert samples_for_rule(found, {"at_least": 0.25}, alpha=0.05) == alone
+
+
 def test_a_plan_for_all_samples_together_does_not_depend_on_the_number_of_classes():
     seen = np.repeat([1.0, 0.0, 1.0, 0.0], [270, 30, 150, 150])
     rule = gate_rule("m", statistic="value", at_least=0.69)

@@ -4,6 +4,7 @@ Plans are predictions, not guarantees: they suppose that each class keeps the di
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from gfscore.statistics.intervals import require_alpha
 
 EVEN_CHANCE = 0.5
 """Power of a plan for which none is asked."""
+
+MOST_PROBED = 100
+"""Classes that are probed one by one for whether a decision depends on them; more are probed in so many blocks."""
 
 MOST_SAMPLES = 10**9
 """Samples per class beyond which a plan says that no number is known to suffice."""
@@ -47,8 +51,7 @@ def samples_for_rule(
     alpha : float
         Probability of a wrong verdict.
     power : float
-        Wanted probability of a decision. The plan has at least this power; more, where a verdict needs only some of the
-        classes, as FAIL of the worst class does.
+        Wanted probability of a decision, about that of the plan.
     class_names : sequence, optional
         Names of the K classes, for a rule that names one.
     lam : float
@@ -82,14 +85,30 @@ def fewest_samples(
     power: float = EVEN_CHANCE,
 ) -> int | None:
     """Fewest samples per class with which a statistic would be decided against a threshold; see samples_for_rule."""
-    classes = len(bounds.n) if statistic.one_class is None else 1
-    plan = expected_bounds(bounds, reserve=_reserve(power, classes), reserve_together=_reserve(power, 1))
+    plan = expected_bounds(bounds, reserve_together=_reserve(power, 1))
+    classes = len(bounds.n)
 
-    def is_decided(n: int) -> bool:
-        low, high = statistic.bounds(plan.of(n), alpha)
+    def is_decided(n: int, reserve: NDArray[np.float64]) -> bool:
+        low, high = statistic.bounds(replace(plan, samples=n, reserve=reserve), alpha)
         return verdict_of(direction, threshold, low, high) != INCONCLUSIVE
 
-    return _fewest(is_decided, start=_smallest(bounds.n))
+    start = _smallest(bounds.n)
+    as_seen = np.zeros(classes)
+    fewest = _fewest(lambda n: is_decided(n, as_seen), start=start)
+    if fewest is None:
+        return None
+
+    # Only classes that could each undo the decision must do well at once: by a union bound, each may fail with
+    # probability (1 - power) / their number.
+    decisive = 0
+    by_value = np.argsort(bounds.samples.summary.mean)
+    for block in np.array_split(by_value, min(classes, MOST_PROBED)):
+        reserve = np.zeros(classes)
+        reserve[block] = _reserve(power, classes)
+        if not is_decided(fewest, reserve):
+            decisive += len(block)
+    reserve = np.full(classes, _reserve(power, max(decisive, 1)))
+    return _fewest(lambda n: is_decided(n, reserve), start=fewest)
 
 
 def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float) -> int | None:
@@ -135,7 +154,6 @@ def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float
 def _reserve(power: float, classes: int) -> float:
     if not 0 < power < 1:
         raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
-    # All classes must do this well at once: by a union bound, each may fail with probability (1 - power) / K.
     return max(0.0, float(-ndtri((1 - power) / classes)))
 
 
