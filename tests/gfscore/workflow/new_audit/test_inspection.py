@@ -211,6 +211,16 @@ def test_images_are_brought_to_the_size_that_the_model_states_or_the_user_asks_f
         looked_at(own / "script.pt", tmp_path / "sizes", trust_code=True)
 
 
+def test_weights_of_ones_own_for_a_network_of_timm_may_be_for_images_of_another_size(own, tmp_path):
+    shutil.copy(own / "hub/model.safetensors", tmp_path / "mine.safetensors")
+    options = {"architecture": "timm:test_byobnet"}
+    arrays = looked_at(tmp_path / "mine.safetensors", own / "images.npz", **options)
+    folders = looked_at(tmp_path / "mine.safetensors", own / "images", **options)
+    for found in (arrays, folders):
+        assert "its files say center_crop to 160 pixels" in found.lines[0] and "not what is done" in found.lines[0]
+        assert any("images of 32x32" in line for line in found.lines)
+
+
 def test_what_files_say_of_the_size_and_what_else_is_done_is_said(own, tmp_path):
     from PIL import Image
 

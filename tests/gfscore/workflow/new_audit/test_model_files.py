@@ -72,6 +72,16 @@ def test_a_network_of_torchvision_is_built_as_with_its_weights(name, arguments, 
     assert found.input.resize.interpolation == interpolation == largest.transforms().interpolation.value
 
 
+@pytest.mark.parametrize("name", ["resnet18", "squeezenet1_1"])
+@pytest.mark.parametrize("classes", [7, 1000])
+def test_weights_of_torchvision_have_as_many_classes_as_their_last_layer(name, classes, tmp_path):
+    path = tmp_path / "weights.pth"
+    network = import_torchvision().models.get_model(name, num_classes=classes)
+    torch.save({"state_dict": {f"module.{key}": value for key, value in network.state_dict().items()}}, path)
+    (model,) = find_models(Request(models=(str(path),), data=None, architecture=f"torchvision:{name}"))
+    assert model.entry.get("arguments", {}) == ({"num_classes": 7} if classes == 7 else {})
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "stated"),
     [

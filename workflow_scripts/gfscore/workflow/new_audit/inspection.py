@@ -103,7 +103,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     copies: dict[str, str] = {}
     for shown_model in shown_models:
         model = shown_model.model
-        notes = model.input.note + _note_on_size(model.input.resize, data.entry.get("preprocessing", {}))
+        notes = model.input.note + _note_on_size(model.input.resize, data)
         lines.append(f"model     {model.name}: {model.words}{notes}")
         lines += shown_model.lines
         copies.update(shown_model.model.copies)
@@ -144,6 +144,7 @@ def _in_size(
         names = [f"{width}x{height}" for height, width in sorted(sides)]
         raise InputError(f"the models take images of several sizes ({few(names)}); audit those of one size together")
 
+    stated = [model.input.resize for model in models if model.input.resize]
     _, height, width = data.images.image_shape
     if request.size:
         size = (request.size, request.size)
@@ -151,6 +152,8 @@ def _in_size(
         (size,) = sides
     elif data.uniform:
         size = (height, width)
+    elif stated:
+        size = (stated[0].size, stated[0].size)
     else:
         raise InputError(
             f"{request.data}: images of several sizes, and no model says which it takes; add --size (make: SIZE=)"
@@ -161,24 +164,22 @@ def _in_size(
         raise InputError(f"{request.data}: the model takes images of {size[1]}x{size[0]}; store them in that size")
     resize = Resize("center_crop", size[0], size[0])
     if not request.size:
-        for model in models:
-            if model.input.resize:
-                resize = model.input.resize
-                break
+        resize = next((way for way in stated if way.size == size[0]), resize)
     return resized(data, resize), rows
 
 
-def _note_on_size(stated: Resize | None, done: Settings) -> str:
-    # How the files of a model bring images to its size, where something else is done, by the setting `preprocessing` of
-    # the data: images that have the size already are taken as they are stored, and several models share their images.
+def _note_on_size(stated: Resize | None, data: NewData) -> str:
+    # How the files of a model bring images to its size, where something else is done: images of one size may be taken
+    # as they are stored, and several models share their images.
     if stated is None:
         return ""
+    done = data.entry.get("preprocessing", {})
     default = {"interpolation": "bilinear"}
     entry = {**default, **stated.entry()}
     if "size" in done:
         if {**default, **done, "orientation": None} == {**entry, "orientation": None}:
             return ""
-    elif entry.get("resize", entry["size"]) == entry["size"]:
+    elif entry.get("resize", entry["size"]) == entry["size"] == data.images.image_shape[1]:
         return ""
     words = f"{entry['method']} to {entry['size']} pixels"
     if "resize" in entry:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ import torch
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError, few
+from gfscore.core.labels import imagenet_names
 from gfscore.core.names import require_utf8
 from gfscore.networks.architecture_files import PACKAGE
+from gfscore.networks.checkpoints import load_checkpoint, weights_of
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.model_source import CHECKPOINTS
 from gfscore.networks.onnx_files import data_files
@@ -183,11 +186,15 @@ def _weights(path: Path, request: Request) -> NewModel:
         stated = StatedInput()
         if pretrained:
             stated = input_of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
+            if not pretrained.fixed_input_size:
+                # Weights of one's own may be for images of another size than those that timm publishes.
+                stated = replace(stated, shape=None)
         entry = {"path": str(path), "source": "timm", "architecture": network}
         return NewModel(name=name, entry=entry, words=f"timm's {network}", input=stated)
     if library == "torchvision":
         entry = {"path": str(path), "source": "torch", "architecture": f"torchvision.models:{network}"}
-        return NewModel(name=name, entry=entry, words=f"torchvision's {network}")
+        arguments = _arguments_of_torchvision(network, path)
+        return NewModel(name=name, entry={**entry, **arguments}, words=f"torchvision's {network}")
     if not library.endswith(".py"):
         raise InputError(f"--architecture {request.architecture}: is none of {FORMS}")
 
@@ -201,6 +208,30 @@ def _weights(path: Path, request: Request) -> NewModel:
     if file.resolve() != target.resolve():
         copies[str(target)] = str(file)
     return NewModel(name=name, entry=entry, words=f"{network} in {file}", copies=copies)
+
+
+def _arguments_of_torchvision(network: str, path: Path) -> dict[str, dict[str, Any]]:
+    # Setting `arguments` with the number of classes, where the last layer in the file has another than by default. What
+    # is wrong with the name or the file is said where the network is opened.
+    models = import_torchvision().models
+    if network not in models.list_models(module=models):
+        return {}
+    try:
+        weights = weights_of(load_checkpoint({}, path), path, which="model")
+    except InputError:
+        return {}
+    with torch.device("meta"):
+        expected = models.get_model(network, weights=None).state_dict()
+    counts = set()
+    for name, value in expected.items():
+        if value.shape[:1] != (len(imagenet_names()),):
+            continue
+        for stored_name, stored_value in weights.items():
+            if f".{stored_name}".endswith(f".{name}") and stored_value.shape[1:] == value.shape[1:]:
+                counts.add(len(stored_value))
+    if len(counts) != 1 or counts == {len(imagenet_names())}:
+        return {}
+    return {"arguments": {"num_classes": counts.pop()}}
 
 
 def _hub(folder: Path) -> NewModel:
