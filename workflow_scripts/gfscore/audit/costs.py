@@ -22,7 +22,7 @@ COSTS = Table(
         ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
         ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
         ("cpu_s", pa.float64(), "seconds of all processor cores together"),
-        ("gpu_s", pa.float64(), "wall time times the part of a GPU that the job held, in seconds"),
+        ("gpu_s", pa.float64(), "seconds that the job held a GPU, times the part of it"),
         ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
         ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
         (

@@ -177,7 +177,9 @@ class GpuShare:
     requested : bool
         Whether `hold` was called, which has an effect once.
     part : float
-        Part of one GPU, 0 before.
+        Part of one GPU, 0 before it is held.
+    since : float
+        When that began, by the monotonic clock.
     limited : bool
         Whether torch may take no more memory than the share.
     """
@@ -186,6 +188,7 @@ class GpuShare:
         """Hold nothing."""
         self.requested = False
         self.part = 0.0
+        self.since = time.monotonic()
         self.limited = False
 
     def hold(self, percent: int | None = None) -> None:
@@ -202,14 +205,15 @@ class GpuShare:
         if self.requested:
             return
         self.requested = True
-        self.part = min(percent or WHOLE, WHOLE) / WHOLE
         count = torch.cuda.device_count()
         if percent is None and count == 1 and SLURM_JOB in os.environ:
+            self._begin(WHOLE)
             return
 
         names = [str(torch.cuda.get_device_properties(index).uuid) for index in range(count)]
         percent = min(percent or WHOLE, WHOLE)
         index = hold_percent(names, percent, folder=lock_folder())
+        self._begin(percent)
         torch.cuda.set_device(index)
         if percent < WHOLE:
             total = torch.cuda.mem_get_info()[1]
@@ -218,6 +222,15 @@ class GpuShare:
             torch.cuda.set_per_process_memory_fraction(fraction)
             self.limited = True
             print(f"{percent}% of GPU {index}, {percent * total / WHOLE / 1e9:.1f} GB of {total / 1e9:.1f} GB")
+
+    def _begin(self, percent: int) -> None:
+        self.part = percent / WHOLE
+        self.since = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the share has been held, times the part that it is of one GPU."""
+        return self.part * (time.monotonic() - self.since)
 
     def lift_limit(self, subject: str) -> bool:
         """Let torch take all memory of the GPU that is free, for a `subject` in the plural that exceeds the share.

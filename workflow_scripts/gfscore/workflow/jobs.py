@@ -166,8 +166,8 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
     Parameters
     ----------
     path : path or None
-        File with wall_s, cpu_s (all threads and finished child processes) and gpu_s (wall time times the part of
-        a GPU that the job held) in seconds, without the start of Python; peak_memory_mib of the
+        File with wall_s, cpu_s (all threads and finished child processes) and gpu_s (time that a GPU was held,
+        times the part of it) in seconds, without the start of Python; peak_memory_mib of the
         whole process; forwards and backwards as counted by gfscore.networks.passes, if any. None: no file.
     """
     started = time.monotonic()
@@ -179,11 +179,11 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
     wall = time.monotonic() - started
     # Imported only by steps that use a device.
     devices = sys.modules.get("gfscore.networks.devices")
-    part_of_gpu = devices.GPU_SHARE.part if devices is not None else 0.0
+    gpu_seconds = devices.GPU_SHARE.seconds if devices is not None else 0.0
     cost = {
         "wall_s": wall,
         "cpu_s": _cpu_seconds() - cpu_before,
-        "gpu_s": wall * part_of_gpu,
+        "gpu_s": gpu_seconds,
         "peak_memory_mib": _peak_memory_mib(),
         **passes.counts_since(passes_before),
     }
