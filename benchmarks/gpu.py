@@ -37,7 +37,7 @@ from timing import row
 from torch.utils.flop_counter import FlopCounterMode
 
 from gfscore.attacks.ball_attacks import auto_pgd, pgd
-from gfscore.attacks.goals import LESS_LIKELY
+from gfscore.attacks.goals import LOG_ODDS
 from gfscore.attacks.minimal_norm import deepfool, fmn
 from gfscore.attacks.search import on_device
 from gfscore.core.files import write_text
@@ -248,7 +248,7 @@ def waits_of_steps(network, x, y, device):
     by_distance = {"norm": "l2", "largest_distance": 3.0}
     searches = {
         "PGD": partial(pgd, network, x, y, step_size=EPS / 8, **in_ball),
-        "Auto-PGD": partial(auto_pgd, network, x, y, goal=LESS_LIKELY, **in_ball),
+        "Auto-PGD": partial(auto_pgd, network, x, y, goal=LOG_ODDS, **in_ball),
         # Steps that stay before the boundary, so that no image is done.
         "DeepFool": partial(deepfool, network, x, y, overshoot=-0.999, **by_distance),
         "FMN": partial(fmn, network, x, y, **by_distance),

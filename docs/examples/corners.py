@@ -27,11 +27,11 @@ def corners(
     network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws, tries: int
 ) -> tuple[Tensor, Tensor]:
     """Points (n, C, H, W) and forward passes spent on each image, (n,) int64; a fooled image leaves the batch."""
-    from gfscore.attacks.goals import LESS_LIKELY
+    from gfscore.attacks.goals import LOG_ODDS
     from gfscore.attacks.gradient_ascent import project
     from gfscore.attacks.search import Search, logits_of
 
-    search = Search(images, LESS_LIKELY)
+    search = Search(images, LOG_ODDS)
     for number in range(tries):
         x, y = images[search.standing], labels[search.standing]
         if len(x) == 0:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gfscore.attacks.ball_attacks import auto_pgd, pgd
-from gfscore.attacks.goals import LESS_LIKELY
+from gfscore.attacks.goals import LOG_ODDS
 from gfscore.attacks.minimal_norm import deepfool, fmn, refine
 from gfscore.images.image_set import from_arrays, from_pixels, unit_range
 from gfscore.measures import KINDS
@@ -265,7 +265,7 @@ TINY = {"norm": "linf", "eps": 1e-6}
 IN_A_BALL = {"ball": TINY, "restarts": 1}
 STEPS = {
     "pgd": (partial(pgd, **IN_A_BALL, step_size=1e-7), 1),
-    "auto_pgd": (partial(auto_pgd, **IN_A_BALL, goal=LESS_LIKELY), 1),
+    "auto_pgd": (partial(auto_pgd, **IN_A_BALL, goal=LOG_ODDS), 1),
     "deepfool": (partial(deepfool, norm="l2", largest_distance=3.0, overshoot=-0.999), 1),
     "fmn": (partial(fmn, norm="l2", largest_distance=3.0), 0),
 }

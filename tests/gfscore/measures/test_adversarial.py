@@ -5,11 +5,11 @@ from torch import nn
 
 from gfscore.attacks.ball_attacks import auto_pgd, checkpoints, fgsm, pgd
 from gfscore.attacks.goals import (
-    LESS_LIKELY,
+    LOG_ODDS,
     difference_of_logits_ratio,
     difference_of_logits_ratio_to_target,
-    lead_of_others,
-    lead_of_target,
+    log_odds_of_others,
+    log_odds_of_target,
 )
 from gfscore.attacks.gradient_ascent import cross_entropy
 from gfscore.attacks.registry import BALL_ATTACKS, expand, parse_attack
@@ -265,12 +265,12 @@ def test_scaled_logits_hide_no_gradients(curved, name):
 def test_log_odds_rise_with_the_cross_entropy_in_its_direction():
     logits = torch.tensor([[2.0, 1.0, -1.0], [0.5, 1.0, 3.0]], dtype=torch.float64, requires_grad=True)
     labels = torch.tensor([0, 1])
-    lead, entropy = lead_of_others(logits, labels), cross_entropy(logits, labels)
+    lead, entropy = log_odds_of_others(logits, labels), cross_entropy(logits, labels)
     torch.testing.assert_close(lead, torch.log(torch.expm1(entropy)))
     ours, theirs = (torch.autograd.grad(value.sum(), logits)[0] for value in (lead, entropy))
     torch.testing.assert_close(nn.functional.normalize(ours), nn.functional.normalize(theirs))
     aims = torch.tensor([[1, 0], [0, 1]])
-    torch.testing.assert_close(lead_of_target(logits, aims), -lead)
+    torch.testing.assert_close(log_odds_of_target(logits, aims), -lead)
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -313,7 +313,7 @@ def test_auto_pgd_halves_its_steps_and_ends_at_the_point_of_highest_loss():
         return torch.stack([torch.full_like(a, 5.0), away], dim=1)
 
     x = torch.full((1, 1, 1, 2), 0.5) + torch.tensor([0.03, -0.02])
-    options = {"ball": {"norm": "linf", "eps": 0.1}, "draws": draws_of(x), "goal": LESS_LIKELY}
+    options = {"ball": {"norm": "linf", "eps": 0.1}, "draws": draws_of(x), "goal": LOG_ODDS}
     points, passes = auto_pgd(Wrapped(None, valley), x, torch.tensor([0]), steps=100, restarts=1, **options)
     np.testing.assert_allclose(points.flatten(), [0.503, 0.497], atol=2e-3)
     assert passes.tolist() == [101]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from gfscore.attacks.goals import AWAY_THROUGH_TARGET, LESS_LIKELY, OUT_OF_FIRST_PLACE, Goal
+from gfscore.attacks.goals import LOG_ODDS, LOGITS_RATIO, TARGETED_LOGITS_RATIO, Goal
 from gfscore.attacks.gradient_ascent import SHORTEST, Ball, other_logits, per_image, project, steepest
 from gfscore.attacks.search import Search, ascent, logits_of, random_in_ball
 from gfscore.statistics.draws import Draws
@@ -37,7 +37,7 @@ def fgsm(network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: 
     ----------
     Goodfellow et al. 2015, section 4.
     """
-    search = Search(images, LESS_LIKELY)
+    search = Search(images, LOG_ODDS)
     logits, _, gradient = ascent(network, images, labels, search.goal)
     search.spend(1)
     keep = search.note(images, logits, labels)
@@ -59,7 +59,7 @@ def pgd(
     steps: int,
     step_size: float | None,
     restarts: int,
-    goal: Goal = LESS_LIKELY,
+    goal: Goal = LOG_ODDS,
 ) -> tuple[Tensor, Tensor]:
     """Projected gradient ascent from random points of the ball, every iterate tested.
 
@@ -158,10 +158,10 @@ def auto_pgd(
     return search.result
 
 
-auto_pgd_on_cross_entropy = partial(auto_pgd, goal=LESS_LIKELY)
+auto_pgd_on_cross_entropy = partial(auto_pgd, goal=LOG_ODDS)
 """Auto-PGD on the cross-entropy, in the form of it that keeps its gradient."""
 
-auto_pgd_on_logits_ratio = partial(auto_pgd, goal=OUT_OF_FIRST_PLACE)
+auto_pgd_on_logits_ratio = partial(auto_pgd, goal=LOGITS_RATIO)
 """Auto-PGD on the difference of logits ratio; needs K >= 3."""
 
 
@@ -183,7 +183,7 @@ def auto_pgd_targeted(
     ----------
     Croce and Hein 2020, section 5.
     """
-    search = Search(images, AWAY_THROUGH_TARGET)
+    search = Search(images, TARGETED_LOGITS_RATIO)
     logits = logits_of(network, images)
     search.spend(1)
     rivals = other_logits(logits, labels).argsort(1, descending=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 from gfscore.attacks.gradient_ascent import logit_of, misclassified, other_logits
 
 TINY = 1e-12
-"""Added to the denominator of a ratio of differences of logits, which may be 0."""
+"""Added to the denominator of a difference of logits ratio, which may be 0."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Goal:
     reached: Callable[[Tensor, Tensor], Tensor]
 
 
-def lead_of_others(logits: Tensor, labels: Tensor) -> Tensor:
+def log_odds_of_others(logits: Tensor, labels: Tensor) -> Tensor:
     """Log-odds of the other classes together, log sum_{j != y} exp(z_j) - z_y = log(exp(cross-entropy) - 1).
 
     It rises with the cross-entropy and in the same direction. But the cross-entropy, and its gradient, is 0 where the
@@ -44,9 +44,9 @@ def lead_of_others(logits: Tensor, labels: Tensor) -> Tensor:
     return other_logits(logits, labels).logsumexp(1) - logit_of(logits, labels)
 
 
-def lead_of_target(logits: Tensor, aims: Tensor) -> Tensor:
+def log_odds_of_target(logits: Tensor, aims: Tensor) -> Tensor:
     """Log-odds of the target, (n,): rises as its cross-entropy falls, and in the opposite direction."""
-    return -lead_of_others(logits, aims[:, 1])
+    return -log_odds_of_others(logits, aims[:, 1])
 
 
 def difference_of_logits_ratio(logits: Tensor, labels: Tensor) -> Tensor:
@@ -108,13 +108,19 @@ def target_reached(logits: Tensor, aims: Tensor) -> Tensor:
     return misclassified(logits, labels) & (best_other == targets)
 
 
-def label_lost(logits: Tensor, aims: Tensor) -> Tensor:
-    """Whether any wrong class is predicted, (n,) bool, of a targeted attack."""
+def wrong_class_predicted(logits: Tensor, aims: Tensor) -> Tensor:
+    """Whether any wrong class is predicted, the target or not, (n,) bool."""
     return misclassified(logits, aims[:, 0])
 
 
-LESS_LIKELY = Goal(lead_of_others, misclassified)
-OUT_OF_FIRST_PLACE = Goal(difference_of_logits_ratio, misclassified)
-AWAY_THROUGH_TARGET = Goal(difference_of_logits_ratio_to_target, label_lost)
-"""Towards a target, until any wrong class is predicted."""
-INTO_TARGET = Goal(lead_of_target, target_reached)
+LOG_ODDS = Goal(log_odds_of_others, misclassified)
+"""Untargeted, by the cross-entropy in a form that keeps its gradient."""
+
+LOGITS_RATIO = Goal(difference_of_logits_ratio, misclassified)
+"""Untargeted, by the difference of logits ratio (DLR)."""
+
+TARGETED_LOGITS_RATIO = Goal(difference_of_logits_ratio_to_target, wrong_class_predicted)
+"""Towards a target, until any wrong class is predicted: the targeted attack of AutoAttack."""
+
+TARGETED_LOG_ODDS = Goal(log_odds_of_target, target_reached)
+"""Towards a target, until it is predicted."""

@@ -5,7 +5,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.attacks.ball_attacks import pgd
-from gfscore.attacks.goals import INTO_TARGET, target_reached
+from gfscore.attacks.goals import TARGETED_LOG_ODDS, target_reached
 from gfscore.attacks.gradient_ascent import Ball, assert_allowed
 from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.measures.samples import SampleColumns
@@ -78,7 +78,7 @@ def measure_batch(
             aims,
             ball=ball,
             draws=draws[image * classes + aims[:, 1]],
-            goal=INTO_TARGET,
+            goal=TARGETED_LOG_ODDS,
             steps=settings.steps,
             step_size=settings.step_size,
             restarts=settings.restarts,
