@@ -17,14 +17,14 @@ from gfscore.show.exports import ExportSettings
 from gfscore.show.exports.cards import evaluation_results, model_cards
 from gfscore.show.exports.crate import AuditRun, write_crate
 from gfscore.show.exports.croissant import write_croissant
-from gfscore.show.exports.step_runs import recorded_steps
-from gfscore.show.exports.tables import (
+from gfscore.show.exports.latex_tables import (
     calibration_table,
     class_table,
     coupling_table,
     model_table,
     projection_table,
 )
+from gfscore.show.exports.step_runs import recorded_steps
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.audit_check import require_unchanged_audit

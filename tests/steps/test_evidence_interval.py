@@ -9,7 +9,7 @@ from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.measures import named_measures
 from gfscore.show.exports.cards import model_cards
-from gfscore.show.exports.tables import class_table, model_table
+from gfscore.show.exports.latex_tables import class_table, model_table
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
 from helpers.finished_audits import ATTACK, BAND, finished_audit

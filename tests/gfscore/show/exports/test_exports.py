@@ -27,8 +27,7 @@ from gfscore.show import run_output
 from gfscore.show.exports import ExportSettings, crate
 from gfscore.show.exports.cards import evaluation_results, model_cards
 from gfscore.show.exports.crate import AuditRun, write_crate
-from gfscore.show.exports.step_runs import StepRun, recorded_steps
-from gfscore.show.exports.tables import (
+from gfscore.show.exports.latex_tables import (
     calibration_table,
     class_table,
     coupling_table,
@@ -37,6 +36,7 @@ from gfscore.show.exports.tables import (
     model_table,
     projection_table,
 )
+from gfscore.show.exports.step_runs import StepRun, recorded_steps
 from gfscore.statistics.margins import SCALE
 from gfscore.workflow.plan import Run
 from gfscore.workflow.sources import workflow_files

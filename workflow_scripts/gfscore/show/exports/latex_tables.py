@@ -32,14 +32,14 @@ DECIMALS = 3
 MOST_COLUMNS = 12
 """Classes beyond which they stand in rows, on as many pages as they need."""
 
-OF_THE_PAPER = "within_model_class_accuracy"
+OBJECTIVE_OF_PAPER = "within_model_class_accuracy"
 """Objective of the calibration that the paper's numbers follow."""
 
 MISSING = "--"
-EDGE = "*"
+EDGE_MARK = "*"
 OTHER_SAMPLES = "of the samples alone that did not choose T"
-AT_EDGE = f"{EDGE}: optimum at the edge of the search, a wider one may choose another T"
-CONSTANT = "*"
+EDGE_NOTE = f"{EDGE_MARK}: optimum at the edge of the search, a wider one may choose another T"
+CONSTANT_MARK = "*"
 
 LATEX_SPECIAL = str.maketrans(
     {
@@ -54,13 +54,13 @@ LATEX_SPECIAL = str.maketrans(
 )
 """What LaTeX would read as a command, or print as another character."""
 
-OF_SAMPLES = {"Acc": "task_accuracy", "DP": "dp", "EOpp": "eopp", "EOdd": "eodd"}
+SAMPLE_COLUMNS = {"Acc": "task_accuracy", "DP": "dp", "EOpp": "eopp", "EOdd": "eodd"}
 """Columns of all samples of the task, by title."""
 
-OF_MOVES = {"Tol": "tolerance", "Dev": "deviation"}
+MOVE_COLUMNS = {"Tol": "tolerance", "Dev": "deviation"}
 """Columns of the moves, which say nothing of a constant classifier."""
 
-OF_COUPLING = {"Coupling": "coupling"}
+COUPLING_COLUMNS = {"Coupling": "coupling"}
 
 
 # ---- models and classes ----
@@ -91,9 +91,9 @@ def model_table(
     calibrations : mapping of str to Calibration
         By objective; they say whether an optimum is at the edge of the search.
     """
-    uncalibrated = _of_calibration(summary, UNCALIBRATED)
+    uncalibrated = _rows_at_calibration(summary, UNCALIBRATED)
     frame = pd.DataFrame({"Model": uncalibrated["label"]})
-    frame["Robust acc. (%)"] = uncalibrated["robust_accuracy"].map(_share, na_action=None)
+    frame["Robust acc. (%)"] = uncalibrated["robust_accuracy"].map(_percentage, na_action=None)
     frame["Score"] = uncalibrated["value"]
     at_most = ""
     if measure.undecided:
@@ -103,16 +103,16 @@ def model_table(
     calibration = ""
     objectives = summary.loc[summary["calibration"] != UNCALIBRATED, "calibration"].unique().tolist()
     if objectives:
-        objective = OF_THE_PAPER if OF_THE_PAPER in objectives else objectives[0]
-        edge = EDGE if calibrations[objective].edge else ""
+        objective = OBJECTIVE_OF_PAPER if OBJECTIVE_OF_PAPER in objectives else objectives[0]
+        edge = EDGE_MARK if calibrations[objective].edge else ""
         title = f"Cal. score{edge}"
-        calibrated = _of_calibration(summary, objective)
+        calibrated = _rows_at_calibration(summary, objective)
         frame[title] = uncalibrated["label"].map(calibrated.set_index("label")["value"])
         temperatures = calibrated["temperature"].unique()
         t_star = "each model's own T"
         if len(temperatures) == 1:
             t_star = f"T = {temperature(temperatures[0])}"
-        calibration = f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{f' ({AT_EDGE})' if edge else ''}"
+        calibration = f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{f' ({EDGE_NOTE})' if edge else ''}"
         calibration += f", {OTHER_SAMPLES}. " if calibrations[objective].split else ". "
 
     for metric in MAIN:
@@ -130,7 +130,7 @@ def model_table(
     order = "robust accuracy" if uncalibrated["robust_accuracy"].notna().any() else "score"
     caption = (
         f"{measure.title} ({name}) of {_models_and_dataset(uncalibrated)}, sorted by {order}. FP: class mean "
-        f"minus {setting(fp_lambda)} times RDI. {at_most}{calibration}{_sources(uncalibrated)}"
+        f"minus {setting(fp_lambda)} times RDI. {at_most}{calibration}{_robust_accuracy_sources(uncalibrated)}"
     )
     return latex_of(frame.loc[best_first.index], caption=caption, label=f"tab:{name}-models")
 
@@ -148,15 +148,15 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     name : str
         Name of the measure in config.yaml.
     """
-    uncalibrated = _of_calibration(scores, UNCALIBRATED)
+    uncalibrated = _rows_at_calibration(scores, UNCALIBRATED)
     by_class = uncalibrated.pivot(index="label", columns="class_index", values="value")
     means = _means_over_samples(uncalibrated, "value")
     best_first = means.sort_values(ascending=False, kind="stable").index
     ends = ""
     if measure.undecided:
         most = uncalibrated.pivot(index="label", columns="class_index", values="value_most")
-        by_class = by_class.combine(most, _ranges)
-        means = _ranges(means, _means_over_samples(uncalibrated, "value_most"))
+        by_class = by_class.combine(most, _ranges_in_words)
+        means = _ranges_in_words(means, _means_over_samples(uncalibrated, "value_most"))
         ends = " From what is known to what open samples allow."
 
     table = by_class.loc[best_first]
@@ -182,7 +182,7 @@ def _means_over_samples(scores: pd.DataFrame, column: str) -> pd.Series:
     return sums["weighted"].sum() / sums["n"].sum()
 
 
-def _ranges(low: pd.Series, high: pd.Series) -> pd.Series:
+def _ranges_in_words(low: pd.Series, high: pd.Series) -> pd.Series:
     # Both ends of each value as text.
     texts = []
     for least, most in zip(low, high, strict=True):
@@ -202,14 +202,14 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
     name : str
         Name of that measure in config.yaml.
     """
-    uncalibrated = _of_calibration(summary, UNCALIBRATED)
+    uncalibrated = _rows_at_calibration(summary, UNCALIBRATED)
     rows = []
     for objective, calibration in calibrations.items():
-        t_star = temperature(calibration.t_star) if calibration.t_star else "by model"
-        if calibration.edge:
-            t_star += EDGE
         if calibration.undefined:
             t_star = MISSING
+        else:
+            t_star = temperature(calibration.t_star) if calibration.t_star else "by model"
+            t_star += EDGE_MARK if calibration.edge else ""
         agreement = calibration.agreement_with(ROBUST)
         row = {
             "Calibrated by": OBJECTIVES[objective],
@@ -226,17 +226,17 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
     clean_accuracy = MISSING if clean is None else f"{clean:.{DECIMALS}f}"
     caption = (
         f"Spearman correlation with robust accuracy of {name}{samples}, {_models_and_dataset(uncalibrated)}. "
-        f"Clean accuracy alone: {clean_accuracy}. {AT_EDGE}. {_sources(uncalibrated)}"
+        f"Clean accuracy alone: {clean_accuracy}. {EDGE_NOTE}. {_robust_accuracy_sources(uncalibrated)}"
     )
     return latex_of(frame, caption=caption, label=f"tab:{name}-calibration")
 
 
-def _of_calibration(table: pd.DataFrame, calibration: str) -> pd.DataFrame:
+def _rows_at_calibration(table: pd.DataFrame, calibration: str) -> pd.DataFrame:
     rows = table[table["calibration"] == calibration].reset_index(drop=True)
     return rows.assign(label=model_labels(rows))
 
 
-def _share(share: float) -> str:
+def _percentage(share: float) -> str:
     return MISSING if isnan(share) else f"{100 * share:.1f}"
 
 
@@ -245,7 +245,7 @@ def _models_and_dataset(rows: pd.DataFrame) -> str:
     return f"{models} on {rows['dataset'].iloc[0]}"
 
 
-def _sources(summary: pd.DataFrame) -> str:
+def _robust_accuracy_sources(summary: pd.DataFrame) -> str:
     sources = sorted({str(source) for source in summary["robust_accuracy_source"].dropna()})
     if not sources:
         return "No robust accuracy is known."
@@ -271,9 +271,9 @@ def projection_table(models: pd.DataFrame) -> str:
         f"Scores over all sensitive attributes by task, {_models_and_mapper(models)} Acc, DP, EOpp, EOdd: of all "
         f"samples{attributes}. Tol, Dev: of {_span(models['n'])} samples, mean over {_span(models['dimensions'])} "
         "dimensions. The attribute that is the task itself is left out. Higher is better for Acc and Tol, lower for "
-        f"others. {_marks(models, OF_MOVES)}"
+        f"others. {_explanations_of_marks(models, MOVE_COLUMNS)}"
     )
-    return _by_task(models, {**OF_SAMPLES, **OF_MOVES}, caption=caption, name="projection")
+    return _by_task(models, {**SAMPLE_COLUMNS, **MOVE_COLUMNS}, caption=caption, name="projection")
 
 
 def coupling_table(models: pd.DataFrame) -> str:
@@ -284,31 +284,33 @@ def coupling_table(models: pd.DataFrame) -> str:
     models : DataFrame
         Rows of projection_models of one mapper.
     """
-    caption = f"Coupling by task, {_models_and_mapper(models)} {_marks(models, OF_COUPLING)}"
-    return _by_task(models, OF_COUPLING, caption=caption, name="coupling")
+    caption = f"Coupling by task, {_models_and_mapper(models)} {_explanations_of_marks(models, COUPLING_COLUMNS)}"
+    return _by_task(models, COUPLING_COLUMNS, caption=caption, name="coupling")
 
 
 def _by_task(models: pd.DataFrame, columns: Mapping[str, str], *, caption: str, name: str) -> str:
     # A model has one name in every task.
-    label = model_labels(models.assign(dataset=""))
-    cells = pd.DataFrame(index=models.index)
+    label = pd.Index(model_labels(models.assign(dataset="")))
+    cells = pd.DataFrame(index=label)
     for title, column in columns.items():
-        cells[title] = models.apply(_projected_cell, axis=1, column=column)
+        cells[title] = [_projected_cell(row, column) for _, row in models.iterrows()]
 
-    tables = {"": pd.DataFrame({"Model": dict.fromkeys(label)})}
-    for task, rows in cells.assign(label=label).groupby(models["dataset"], sort=False):
-        tables[task] = rows.set_index("label")
-    frame = pd.concat(tables, axis=1)
-    frame["", "Model"] = frame.index
+    tables = {}
+    for task, rows in cells.groupby(models["dataset"].to_numpy(), sort=False):
+        tables[task] = rows
+    frame = pd.concat(tables, axis=1).reindex(label.unique())
     if len(columns) == 1:
-        frame.columns = ["Model", *frame.columns.get_level_values(0)[1:]]
+        frame.columns = frame.columns.get_level_values(0)
+        frame.insert(0, "Model", frame.index)
+    else:
+        frame.insert(0, ("", "Model"), frame.index)
     aligned = "l" + "r" * (frame.shape[1] - 1)
     return latex_of(frame, caption=caption, label=f"tab:{models['mapper'].iloc[0]}-{name}", aligned=aligned)
 
 
 def _projected_cell(row: pd.Series, column: str) -> str:
-    if row["constant"] and column not in OF_SAMPLES.values():
-        return MISSING + CONSTANT
+    if row["constant"] and column not in SAMPLE_COLUMNS.values():
+        return MISSING + CONSTANT_MARK
     if is_missing(row[column]):
         return MISSING
     return number(row[column]).replace(MINUS, "-")
@@ -323,12 +325,12 @@ def _span(counts: pd.Series) -> str:
     return count_range(counts.min(), counts.max())
 
 
-def _marks(models: pd.DataFrame, columns: Mapping[str, str]) -> str:
+def _explanations_of_marks(models: pd.DataFrame, columns: Mapping[str, str]) -> str:
     # Explanations of the marks that the table uses.
     constant = models["constant"].astype(bool)
     explanations = []
     if constant.any():
-        explanations.append(f"{MISSING}{CONSTANT}: constant, one class for all decoded images.")
+        explanations.append(f"{MISSING}{CONSTANT_MARK}: constant, one class for all decoded images.")
     if models.loc[~constant, list(columns.values())].isna().any(axis=None):
         explanations.append(f"{MISSING}: undefined, as Dev where moves have one side.")
     return " ".join(explanations)
