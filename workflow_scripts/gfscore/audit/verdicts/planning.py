@@ -20,7 +20,7 @@ from gfscore.statistics.intervals import require_alpha
 EVEN_CHANCE = 0.5
 """Power of a plan for which none is asked."""
 
-MOST_PROBED = 100
+MOST_PROBED = 20
 """Classes that are probed one by one for whether a decision depends on them; more are probed in so many blocks."""
 
 MOST_SAMPLES = 10**9
