@@ -68,6 +68,11 @@ def test_other_onnx_graphs_are_named(tmp_path):
     write_graph(path, layout=(8, 3, 8))
     with pytest.raises(InputError, match=r"has shape \['n', 8, 3, 8\], but image_shape \[3, 8, 8\] .*for images"):
         opened(manifest_of(path, "onnx"))
+    graph = onnx.load(path)
+    graph.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(graph, path)
+    with pytest.raises(InputError, match=r"input 'image' has shape \[\], but image_shape \[3, 8, 8\]"):
+        opened(manifest_of(path, "onnx"))
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"<html>", b""):
         path.write_bytes(damaged)

@@ -284,10 +284,10 @@ def _image_input(
         )
 
     channels, height, width = image_shape
-    batch = image.shape[0] if isinstance(image.shape[0], int) else None
     layouts = []
     for channels_last, sizes in ((False, (channels, height, width)), (True, (height, width, channels))):
         if _fits(image.shape, sizes):
+            batch = image.shape[0] if isinstance(image.shape[0], int) else None
             layouts.append(GraphInput(image.name, batch, channels_last, INPUTS[image.type]))
     if not layouts:
         raise InputError(
