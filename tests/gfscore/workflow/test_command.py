@@ -13,7 +13,7 @@ import pytest
 
 from gfscore.core.files import read_json, write_json
 from gfscore.workflow import gate
-from gfscore.workflow.command import STATES, main
+from gfscore.workflow.command import ERROR, STATES, main
 from helpers.finished_audits import finished_audit
 
 SCRIPTS = Path(__file__).parents[3] / "workflow_scripts"
@@ -150,6 +150,15 @@ def test_bundle_and_verify(capsys, tmp_path):
     with pytest.raises(SystemExit) as stopped:
         main(["verify", folder, "--require", "everything"])
     assert stopped.value.code == 3
+
+
+def test_a_command_that_is_interrupted_says_so_in_a_line_and_gives_no_verdict(monkeypatch, capsys):
+    def interrupted(audit):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gate, "current_verdict", interrupted)
+    assert main(["gate", "toy"]) == ERROR
+    assert capsys.readouterr().err.startswith("error: interrupted; ")
 
 
 def test_help_imports_nothing_heavy():

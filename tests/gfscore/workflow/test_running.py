@@ -2,8 +2,12 @@
 
 import io
 import logging
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +19,7 @@ from gfscore.workflow.running import Display, words_of
 @pytest.mark.parametrize("option", [["--configfile", "good.yaml", "bad.yaml"], ["--configfiles=bad.yaml"]])
 def test_a_file_that_is_no_yaml_is_named_with_its_line_before_snakemake_starts(option, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(subprocess, "run", lambda *given, **how: pytest.fail("Snakemake was started"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **how: pytest.fail("Snakemake was started"))
     (tmp_path / "good.yaml").write_text("run: [digits]\n")
     (tmp_path / "bad.yaml").write_text("run: [digits]\naudits: {\n")
     options = [*option, "--config", "run=[digits]", "--", "gate"]
@@ -30,10 +34,46 @@ def test_snakemake_gets_the_options_as_they_are(tmp_path, monkeypatch):
     (tmp_path / "good.yaml").write_text("run: [digits]\n")
     commands = []
     done = subprocess.CompletedProcess([], 0)
-    monkeypatch.setattr(subprocess, "run", lambda command, **how: commands.append(command) or done)
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **how: commands.append(command) or done)
     assert running.main(["--configfile", "good.yaml", "--dry-run"]) == 0
     assert commands[0][:3] == [sys.executable, "-m", "snakemake"]
     assert commands[0][-3:] == ["--configfile", "good.yaml", "--dry-run"]
+
+
+INTERRUPTED = """
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    pathlib.Path("started").touch()
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(1)
+    pathlib.Path("unlocked").touch()
+    sys.exit(1)
+"""
+"""Stands for Snakemake, which takes a moment after Ctrl-C to end its jobs and to unlock the folder."""
+
+
+def test_after_ctrl_c_snakemake_has_the_time_to_unlock_the_folder(tmp_path):
+    (tmp_path / "snakemake.py").write_text(INTERRUPTED)
+    scripts = Path(running.__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gfscore.workflow.running", "--cores", "1"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{scripts}{os.pathsep}{tmp_path}"},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 60
+    while not (tmp_path / "started").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == running.FAILED
+    assert (tmp_path / "unlocked").exists()
+    assert "Traceback" not in said
 
 
 def record(event=None, level=logging.INFO, message=None, **fields):

@@ -107,6 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except (InputError, MemoryError, OSError) as error:
         return _error(_in_words(error))
+    except KeyboardInterrupt:
+        return _error("interrupted; what is finished stays, and the same command goes on")
     except Exception:
         # Python's own status, 1, would be taken for a verdict.
         traceback.print_exc()

@@ -93,7 +93,13 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     folders = [str(SCRIPTS), os.environ.get("PYTHONPATH")]
     path = os.pathsep.join(filter(None, folders))
     environment = {**os.environ, "PYTHONPATH": path, DISPLAYED: "yes"}
-    process = subprocess.run(command, env=environment, check=False)
+    process = subprocess.Popen(command, env=environment)
+    while process.returncode is None:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C reaches Snakemake as well, which ends its jobs and unlocks the folder.
+            continue
     return FAILED if process.returncode else 0
 
 
