@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from gfscore.audit.settings import TrainedModel
+from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
 from gfscore.measures import NamedMeasure
 from gfscore.measures.probabilistic import Probabilistic
@@ -24,9 +25,6 @@ from gfscore.statistics.intervals import correct_for_label_errors, correct_mean_
 from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 CLASS_SHARES = Table(
     name="class_shares",

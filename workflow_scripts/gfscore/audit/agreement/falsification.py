@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.settings import Split
+from gfscore.audit.values import AuditValues
 from gfscore.core.identity import ALL, ALL_NAME, UNCALIBRATED, ModelName
 from gfscore.measures import NamedMeasure
 from gfscore.measures.great import Great
@@ -29,9 +30,6 @@ from gfscore.statistics.multiple_tests import holm, is_significant
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 FALSIFICATION_TABLE = Table(
     name="falsification",

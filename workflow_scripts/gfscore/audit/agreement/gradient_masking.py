@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from gfscore.attacks.declaration import FIRST_CROSSING, MANY_STEPS, NOT_AT_ALL, ONE_STEP
 from gfscore.attacks.registry import ATTACKS, expand
+from gfscore.audit.values import AuditValues
 from gfscore.core.numbers import count, setting
 from gfscore.measures import NamedMeasure
 from gfscore.measures.adversarial import Adversarial
@@ -24,9 +24,6 @@ from gfscore.measures.minimal import Minimal
 from gfscore.statistics.tolerances import NORM_TOLERANCE
 from gfscore.tables.parquet_tables import typed_frame
 from gfscore.tables.table import MEASURED, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 MASKING_SIGNS = Table(
     name="masking_signs",

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from gfscore.audit.values import AuditValues
 from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.measures import NamedMeasure
 from gfscore.measures.certified import Certified
@@ -29,9 +30,6 @@ from gfscore.statistics.proportions import (
 from gfscore.statistics.tolerances import RADIUS_TOLERANCE
 from gfscore.tables.parquet_tables import stacked, typed_frame
 from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 RADIUS_CURVES = Table(
     name="radius_curves",

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from gfscore.audit.values import AuditValues
 from gfscore.core.identity import ModelName
 from gfscore.core.names import model_labels
 from gfscore.statistics.quotients import ratio
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import CLASS, MEASURED, Column, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 CONDITION: tuple[Column, ...] = (
     ("corruption", pa.string(), "kind of corruption; null for all together, or none"),

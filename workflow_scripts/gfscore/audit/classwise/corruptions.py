@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,14 +13,11 @@ from numpy.typing import ArrayLike
 
 from gfscore.audit.classwise.confusion import CONDITION, conditions_of
 from gfscore.audit.settings import IntervalSettings
-from gfscore.audit.values import one_row_per_sample
+from gfscore.audit.values import AuditValues, one_row_per_sample
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MEASURED, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 CORRUPTION_ERRORS = Table(
     name="corruption_errors",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,11 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.classwise.confusion import class_errors, confusion_matrix
+from gfscore.audit.values import AuditValues
 from gfscore.statistics.quotients import ratio
 from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import stacked_tables
 from gfscore.tables.table import MEASURED, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 TARGET_SUCCESS = Table(
     name="target_success",

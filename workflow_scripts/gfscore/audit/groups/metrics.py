@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -22,13 +21,11 @@ from gfscore.audit.groups.fairness import (
 )
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.settings import GroupSettings
+from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.identity import ALL
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MODEL, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 MACRO = "macro"
 """Value of class_name for the mean of a metric over the classes."""

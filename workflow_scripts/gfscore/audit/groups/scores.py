@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.metrics.rdi import largest_gap
 from gfscore.audit.settings import IntervalSettings
+from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.statistics.classes import class_values
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import MODEL, Table
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import SampleValues
 
 GROUP_SCORES = Table(
     name="group_scores",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.audit.agreement.falsification import contradicted, falsifying
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.settings import IntervalSettings
+from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.declines import PairedDifferences
 from gfscore.audit.verdicts.gate_rules import FALSIFICATION, GROUP_GAP, BoundsKey, RuleSettings
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues, SampleValues
 
 SampleCounts = dict[str, NDArray[np.int64]]
 """Numbers of samples by class: measured, expected, rows."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.finding import Finding, FindingInWords
 from gfscore.audit.groups.scores import group_gaps
 from gfscore.audit.remedies.findings import finding_of, remedies_in_short
+from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE, PASS
 from gfscore.audit.verdicts.verdict import (
     ATTACK_FREE,
@@ -36,9 +36,6 @@ from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import ClassSamples, worst_class_set
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.tolerances import TIE_TOLERANCE
-
-if TYPE_CHECKING:
-    from gfscore.audit.tables import AuditTables
 
 HALF = 0.5
 """A model that passes is said to fall where its accuracy under attack is surely below this."""

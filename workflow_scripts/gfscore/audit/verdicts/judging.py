@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.candidates import Candidate
 from gfscore.audit.verdicts.gate_rules import (
     FAIL,
@@ -45,9 +46,6 @@ from gfscore.core.names import enumeration
 from gfscore.core.numbers import counted
 from gfscore.core.software import software
 from gfscore.statistics.class_bounds import ClassBounds
-
-if TYPE_CHECKING:
-    from gfscore.audit.values import AuditValues
 
 NOTE = (
     "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
