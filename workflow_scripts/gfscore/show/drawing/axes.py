@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.transforms import ScaledTranslation, Transform
 from numpy.typing import ArrayLike, NDArray
+from pandas import DataFrame, Series
 
 from gfscore.core.names import shortened_all
 from gfscore.core.numbers import MINUS
@@ -30,10 +31,6 @@ from gfscore.show.drawing.layout import (
     write,
 )
 from gfscore.show.drawing.theme import CONTRAST, INK, MUTED
-
-if TYPE_CHECKING:
-    from matplotlib.transforms import Transform
-    from pandas import DataFrame, Series
 
 ROW_NAME = 28
 NARROW_ROW_NAME = 22

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from matplotlib import colormaps
@@ -14,6 +14,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike, NDArray
+from pandas import DataFrame
 
 from gfscore.core.numbers import MINUS, number, span
 from gfscore.show.drawing.axes import (
@@ -40,9 +41,6 @@ from gfscore.show.drawing.layout import (
     write,
 )
 from gfscore.show.drawing.theme import CONTRAST, INK, MUTED, ON_BRIGHT, ON_DARK, PAPER, VALUES, colours_of_differences
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 CELL = 26
 LOW_CELL = 8

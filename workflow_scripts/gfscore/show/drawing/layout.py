@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,13 +23,11 @@ from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 from matplotlib.transforms import Transform
 from numpy.typing import NDArray
+from pandas import DataFrame
 
 from gfscore.core.names import shortened
 from gfscore.core.numbers import number
 from gfscore.show.drawing.theme import INK, LINE, MUTED, look
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 INCH = 72
 WIDTH = 900
