@@ -1,7 +1,5 @@
 """Reader of the folder of a finished audit, for the steps that draw, show and export it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

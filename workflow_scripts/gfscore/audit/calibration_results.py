@@ -1,7 +1,5 @@
 """What a temperature search finds, as calibration.json holds it. Imports nothing heavy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Checks of logits before anything is computed from them: published accuracy, guessing, exchanged classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changes of class values between two audits of the same data, from the differences of the same samples."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Class values of an audit: the tables class_scores, class_pairs and vulnerability."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Tables `comparisons`, `model_comparisons`, `rank_intervals`, `lambda_swaps` and 
 families of tests: of all pairs of models, and in `comparisons` of all classes too.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """What the jobs of an audit cost: the table costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

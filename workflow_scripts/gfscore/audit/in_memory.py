@@ -1,7 +1,5 @@
 """An audit of values in memory: the tables and verdict that the workflow makes from files."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Metrics of every model: the table model_summary, with intervals and noise floor."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from zlib import crc32
 

@@ -1,7 +1,5 @@
 """Sensitivity of rankings and disparity to shifts and scales of the logits, lambda of FP, and the metric."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

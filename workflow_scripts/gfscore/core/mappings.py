@@ -1,7 +1,5 @@
 """Mappings: parts of them, and what is made of things and of places by name."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
 

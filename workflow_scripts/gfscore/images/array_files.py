@@ -1,7 +1,5 @@
 """Image sets of users' arrays, in an .npz file or as .npy files of a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

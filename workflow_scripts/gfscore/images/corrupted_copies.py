@@ -3,8 +3,6 @@
 Source: Hendrycks and Dietterich 2019.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product

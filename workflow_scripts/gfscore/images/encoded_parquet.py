@@ -1,7 +1,5 @@
 """Encoded images and labels in Parquet files, in the layout of Hugging Face's datasets, read a few rows at a time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Images of a dataset in a folder: those in class folders, those named in a list, and those named in a CSV file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path, PurePosixPath

@@ -5,8 +5,6 @@ mapping for JSON. Of a half, it has the digest of the whole as well, and the sam
 ones they are depends on which images are equal, and so on the pixels of all.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -4,8 +4,6 @@ CIFAR's Python version is made of pickles, which can run code when they are load
 functions that a pickle may name.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import pickletools

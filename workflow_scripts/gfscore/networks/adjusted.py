@@ -1,7 +1,5 @@
 """Opening the classifier of a manifest, and adding class offsets, one number for each class, to its logits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

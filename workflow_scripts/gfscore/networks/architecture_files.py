@@ -1,7 +1,5 @@
 """The project folder of architectures: source files that define a network, without executing them, and their digest."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os

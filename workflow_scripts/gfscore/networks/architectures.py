@@ -5,8 +5,6 @@ untrained, as timm/<name>. No architecture here uses batch statistics or dropout
 depend on its batch, as adversarial training and the audit require.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Passes of images in batches: their size, the loading of images, and what happens when memory runs out."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence

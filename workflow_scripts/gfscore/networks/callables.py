@@ -3,8 +3,6 @@
 Classifiers and layers of torchvision, timm, torch.nn and RobustBench, and what the project's own files define.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

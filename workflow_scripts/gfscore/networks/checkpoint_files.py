@@ -4,8 +4,6 @@ The digest of every file is enforced: the one pinned in config.yaml, or else the
 checkpoint when it was first used. Imports no torch, so that downloads work on a login node.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Weights from untrusted checkpoint files: reading without executing code, the state dict in them, and loading."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections import OrderedDict

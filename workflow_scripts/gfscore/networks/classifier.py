@@ -1,7 +1,5 @@
 """Classifier, the common interface of all model sources: a function from images to logits, maybe with gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Each workaround is applied only where it is needed, leaves nothing in sys.module
 Releases that were not tested are refused.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Generators of images conditional on the class, in files of users: opened as models of the same formats are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from torch.nn import Module

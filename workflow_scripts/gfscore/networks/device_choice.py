@@ -4,8 +4,6 @@ Decided from recorded numbers, never from the clock. The constants are measured 
 core of its processor. So a job is given the same device in every run, on every machine with a GPU that holds it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Each job takes a percentage of one GPU, so that several jobs share it. The locks
 releases when a process ends, however it ends.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

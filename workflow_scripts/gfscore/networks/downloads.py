@@ -4,8 +4,6 @@ libcurl resumes, follows redirects, and limits size and rate; added here are att
 name, and links of Google Drive. Used by fetch_checkpoint alone, the only step with network access.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

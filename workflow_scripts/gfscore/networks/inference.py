@@ -1,7 +1,5 @@
 """Inference: logits of the images of a dataset, in reproducible arithmetic, and their identity."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

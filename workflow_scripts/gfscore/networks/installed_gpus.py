@@ -3,8 +3,6 @@
 Imports nothing heavy: torch is not imported, only the file that says what it was built for.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ Accuracies are fractions. Sources: the model descriptions of RobustBench (Croce 
 models, robustbench 1.1.1 as surveyed by studies/survey_robustbench.py.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from functools import cache

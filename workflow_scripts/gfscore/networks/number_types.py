@@ -3,8 +3,6 @@
 So the network as it is decides what is an adversarial example, how far it is away, and whether its target is reached.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

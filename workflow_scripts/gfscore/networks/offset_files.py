@@ -3,8 +3,6 @@
 Imports nothing heavy: tables of remedies read these files too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The content of an ONNX model in one file or several, read once: what is checked is what runs."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Mapping

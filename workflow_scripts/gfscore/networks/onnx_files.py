@@ -3,8 +3,6 @@
 Imports neither onnx nor numpy, since the names of these files are asked for whenever a run is planned.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from functools import lru_cache

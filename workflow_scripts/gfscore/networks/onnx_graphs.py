@@ -1,7 +1,5 @@
 """Transformations of ONNX graphs: their number types, copies in float32, and the head that ends them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Classifiers of the source `onnx`: networks run by onnxruntime on the CPU, or converted to torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version

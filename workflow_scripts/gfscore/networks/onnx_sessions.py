@@ -1,7 +1,5 @@
 """ONNX graphs in onnxruntime: their input, the output with the logits, and the logits of images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arithmetic of torch: reproducible float32, faster arithmetic for logits and for searches, and its deviation."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

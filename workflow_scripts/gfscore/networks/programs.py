@@ -1,7 +1,5 @@
 """Classifiers of the source `program`: files of TorchScript and torch.export, whose code is run."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ RobustBench's `load_model` downloads checkpoints, unpickles them, and adapts the
 layers, members of ensembles). Here it runs unchanged, but reads by a function of the caller and downloads nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

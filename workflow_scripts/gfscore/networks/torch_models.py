@@ -1,7 +1,5 @@
 """Classifiers of the source `torch`: a checkpoint of weights, and an architecture named in config.yaml."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

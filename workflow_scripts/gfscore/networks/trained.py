@@ -3,8 +3,6 @@
 The files are safetensors. Progress of an interrupted training is kept in a file of torch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

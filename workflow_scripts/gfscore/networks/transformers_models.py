@@ -1,7 +1,5 @@
 """Classifiers of the source `transformers`: networks of Hugging Face's library with weights from a local file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

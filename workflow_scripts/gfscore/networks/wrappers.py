@@ -1,7 +1,5 @@
 """Torch modules that adapt a network: its input from pixels, its output to logits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
 

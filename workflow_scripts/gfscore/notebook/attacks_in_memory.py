@@ -1,7 +1,5 @@
 """Attacks on a torch module or a function of images, whose results `audit_values` takes."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What an audit in memory takes: arrays, data frames and torch tensors of one or several models, labels, and names."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any

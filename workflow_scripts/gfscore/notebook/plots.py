@@ -1,7 +1,5 @@
 """Charts of an audit in memory on matplotlib's axes: those of the page and the figures, drawn by the same functions."""
 
-from __future__ import annotations
-
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

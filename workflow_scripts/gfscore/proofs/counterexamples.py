@@ -1,7 +1,5 @@
 """Points of a ball that a classifier gets wrong: kept, and checked again."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Networks as graphs of operators that have bounds."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Bytes of certificates and counterexamples, compressed, and archives of arrays in bounded memory."""
 
-from __future__ import annotations
-
 import io
 import lzma
 from typing import Any

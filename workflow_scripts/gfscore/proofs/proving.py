@@ -1,7 +1,5 @@
 """Proofs of robustness in balls around images: intervals, linear bounds, then branch and bound, cheapest first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Slopes and multipliers of linear bounds, optimised by gradients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

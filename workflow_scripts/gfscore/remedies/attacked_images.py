@@ -3,8 +3,6 @@
 Finished batches are written to a folder, so that an interrupted job continues where it stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial

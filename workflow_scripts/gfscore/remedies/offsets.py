@@ -7,8 +7,6 @@ attacks offsets are adjusted on the logits of all points that attacks have found
 What is reported of the offsets must come from other images than those that they were chosen on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass

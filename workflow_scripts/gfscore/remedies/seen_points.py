@@ -1,7 +1,5 @@
 """The points where attacks led, and which images survive them under class offsets."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

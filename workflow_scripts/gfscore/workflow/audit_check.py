@@ -1,7 +1,5 @@
 """Integrity check of the files of a finished audit, from its folder alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The command gfscore: audits of own files, remedies, verdicts as an exit status, audits compared, and bundles."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import traceback

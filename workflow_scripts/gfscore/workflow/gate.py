@@ -1,7 +1,5 @@
 """The verdict on an audit as an exit status, for pipelines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Remedies of audits: halves of the data and models with class offsets that follow from the setting `remedy`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Files of users that are missing, or others than earlier steps read; data of earlier runs that are not as pinned."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Complete configuration of one audit as a file, results/audits/<audit>/config.yaml, with the origin of each value."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 Tables `class_shares` and `training_methods`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import cast

@@ -4,8 +4,6 @@ The score g is proposed as a lower bound of the distance to the nearest adversar
 nearer than g disproves this for its sample; a failed attack proves nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import cast

@@ -4,8 +4,6 @@ If another attack succeeds where one failed, the first may have been misled by g
 attack is compared with one that is stronger by design. Table `masking_signs`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 

@@ -3,8 +3,6 @@
 Tables `radius_curves`, `class_distances` and `refutations`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import cast

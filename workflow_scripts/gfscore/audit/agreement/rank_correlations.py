@@ -1,7 +1,5 @@
 """Rank correlations of measures with each other, over classes and over models: table `measure_agreement`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

@@ -5,8 +5,6 @@ a separate name. Here they are defined as functions of the temperature; rank_obj
 are constant, and largest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

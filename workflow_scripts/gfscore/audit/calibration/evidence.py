@@ -1,7 +1,5 @@
 """What temperatures are chosen by: scores over the temperature, accuracies and distances of each model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Temperature scaling of one model: log-loss, the temperature that minimises it, and calibration errors of classes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

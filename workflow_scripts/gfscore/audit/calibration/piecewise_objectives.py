@@ -3,8 +3,6 @@
 Each has values on the stretches, and those with accuracies the largest value for permuted accuracies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Calibration of an audit: the temperature of each objective, with rank correlations before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from zlib import crc32

@@ -1,7 +1,5 @@
 """Confusions between classes and the errors of each class: tables `confusions` and `class_errors`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

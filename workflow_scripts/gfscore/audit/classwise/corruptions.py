@@ -1,7 +1,5 @@
 """Errors by corruption and severity, and the mean corruption error: table `corruption_errors`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

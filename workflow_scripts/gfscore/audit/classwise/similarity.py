@@ -1,7 +1,5 @@
 """Similarity of the predictions and errors of two classifiers, with a baseline by chance: table `similarities`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations

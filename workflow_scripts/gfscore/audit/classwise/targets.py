@@ -3,8 +3,6 @@
 Tables `target_success`, `target_matrix` and `target_predictors`.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product

@@ -3,8 +3,6 @@
 Imports nothing heavy, because declarations of charts are read by every run of Snakemake.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any

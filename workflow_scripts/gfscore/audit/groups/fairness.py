@@ -4,8 +4,6 @@ Notation: Y true class, R predicted class, A group; G groups, K classes. Every c
 one, the others together the negative one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import NormalDist
 

@@ -1,7 +1,5 @@
 """Fairness metrics between groups of all models and measures with predictions: table `group_metrics`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

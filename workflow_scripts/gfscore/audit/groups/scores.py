@@ -1,7 +1,5 @@
 """Values of measures by group of samples, and the differences between groups: table `group_scores`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

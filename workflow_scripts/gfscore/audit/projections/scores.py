@@ -1,7 +1,5 @@
 """Tolerance, Deviation and Coupling of each model, by latent dimension and by class: table `projection_scores`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

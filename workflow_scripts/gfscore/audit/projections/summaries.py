@@ -3,8 +3,6 @@
 Tables `projection_models`, `projection_attributes`, `projection_ranks` and `projection_effects`.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations

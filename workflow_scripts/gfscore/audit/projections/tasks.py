@@ -1,7 +1,5 @@
 """Tasks of an audit, datasets of the same images whose labels models of one name predict, and their projections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product

@@ -1,7 +1,5 @@
 """What a remedy does to each model, in short: the gain of the worst class, who pays, and the finding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

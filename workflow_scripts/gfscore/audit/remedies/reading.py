@@ -1,7 +1,5 @@
 """Values of remedies from the files of their steps: original and adjusted models on the judging half."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

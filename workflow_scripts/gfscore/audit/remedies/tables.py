@@ -1,7 +1,5 @@
 """What a remedy changes on the judging half: class by class, of whole models, and by the strength of the offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What the gate judges: each model of an audit with bounds for every rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

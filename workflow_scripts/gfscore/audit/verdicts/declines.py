@@ -4,8 +4,6 @@ The values of the earlier release are copied from its bundle into the results of
 verdict later needs no other folder; the digest of the bundle's statement says where they come from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

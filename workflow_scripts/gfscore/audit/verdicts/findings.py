@@ -1,7 +1,5 @@
 """Findings of an audit, from its tables and its verdict, and the verdict with them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

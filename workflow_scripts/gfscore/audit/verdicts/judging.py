@@ -1,7 +1,5 @@
 """The verdict on an audit: every rule of its gate for every model, with a stated confidence."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -3,8 +3,6 @@
 It follows the operator that makes the logits, and stands before the head (softmax, sigmoid) of a graph that has one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

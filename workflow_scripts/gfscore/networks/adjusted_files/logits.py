@@ -1,7 +1,5 @@
 """Copies of users' files of logits in which an offset is added to the logits of each class."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path

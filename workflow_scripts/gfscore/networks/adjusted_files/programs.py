@@ -1,7 +1,5 @@
 """Files of TorchScript and torch.export with offsets: the program with a further operator, saved again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast

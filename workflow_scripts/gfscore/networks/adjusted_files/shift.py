@@ -1,7 +1,5 @@
 """Offsets of classes as numbers to add to the outputs of a network, and the files of a network with offsets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Weights with offsets: in the last bias of the network, or, without one, in a network around the original."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A network with offsets of its classes as a file that others can use, checked before it gets its name."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Attributes of samples as the numeric conditions of a conditional mapper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

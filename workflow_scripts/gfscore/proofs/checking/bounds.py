@@ -1,7 +1,5 @@
 """Bounds of the values of a network in a ball."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What a certificate proves, and what a network answers at a point."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

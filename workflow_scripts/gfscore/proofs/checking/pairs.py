@@ -1,7 +1,5 @@
 """Pairs of ReLUs that no point of a ball brings to the middle of their bounds at the same time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parts that a certificate splits a ball into."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Operators that read the shape of a tensor alone: zeros like an image are the same for every image."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

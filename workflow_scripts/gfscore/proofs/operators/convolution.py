@@ -1,7 +1,5 @@
 """Convolutions, and averages as convolutions whose weights are equal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import torch

@@ -1,7 +1,5 @@
 """Sums, and affine functions of single numbers: normalisation of pixels and batches."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

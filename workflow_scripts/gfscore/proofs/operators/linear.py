@@ -1,7 +1,5 @@
 """Matrix products."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

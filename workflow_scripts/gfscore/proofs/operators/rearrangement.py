@@ -1,7 +1,5 @@
 """Operators that move, copy and join numbers: views, slices, padding, concatenation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """ReLU, and what is made of it: LeakyReLU and the largest number of a window."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Sigmoid and tanh."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 

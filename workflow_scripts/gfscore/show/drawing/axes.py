@@ -1,7 +1,5 @@
 """Axes of categories and of numbers, names beside the plot, and the order of what a frame names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Cells of rows by columns: values as colours, and small pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Literal

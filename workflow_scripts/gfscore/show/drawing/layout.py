@@ -5,8 +5,6 @@ Each helper that draws on axes says how high their plot is to be (`reserve`) and
 phone, without matplotlib's layout engines, which take several times as long as the drawing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Intervals, bars, curves, points and radars."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product

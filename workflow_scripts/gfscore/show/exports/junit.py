@@ -1,7 +1,5 @@
 """A verdict as a JUnit XML report, which pipelines show beside their tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite

@@ -1,7 +1,5 @@
 """The steps that made an audit's files, as Snakemake recorded them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

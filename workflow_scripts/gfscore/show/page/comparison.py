@@ -1,7 +1,5 @@
 """The page of two audits of the same data: is any class worse, by how much, how sure."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The setting `remedy` of an audit in a file that a user may have edited, every other line left as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Bundles: writing an audit into one folder that can be handed on, and checking such a folder from it alone."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import tempfile

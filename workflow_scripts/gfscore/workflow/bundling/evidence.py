@@ -5,8 +5,6 @@ arrays, and the pixels of these samples; from both, the check computes every bou
 (gfscore.proofs.checking).
 """
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from collections import Counter

@@ -4,8 +4,6 @@ Differences are sentences that begin with a file. Numbers may differ by RELATIVE
 precision by RELATIVE_OF_FLOAT32, since other processors round otherwise. Everything else must be equal.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

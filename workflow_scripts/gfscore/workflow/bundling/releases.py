@@ -1,7 +1,5 @@
 """The values per sample of an earlier release, from its bundle, for what the gate of a later one compares with it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of data in arrays: which are the images, which their labels, and what value white has."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import chain

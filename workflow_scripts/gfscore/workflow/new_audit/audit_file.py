@@ -1,7 +1,5 @@
 """Configuration of a new audit as text, and the numbers of samples that it measures within its minutes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Classes of the data among the outputs of a model: by names that are stated, and checked by what it answers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """gfscore audit: from files to a verdict. Writes audits/NAME.yaml, and runs Snakemake on it."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import json

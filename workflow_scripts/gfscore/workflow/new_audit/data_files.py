@@ -1,7 +1,5 @@
 """Data in files and folders: which source they are of, and a look at their images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

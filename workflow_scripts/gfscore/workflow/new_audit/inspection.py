@@ -5,8 +5,6 @@ model of somebody else may crash, or take all memory, and the process that waits
 standard output, the result as JSON to the file REPLY.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 What is probabilities in place of logits is refused, or turned into logarithms where the request allows it.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

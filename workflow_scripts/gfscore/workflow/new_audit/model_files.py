@@ -3,8 +3,6 @@
 timm, torchvision and huggingface_hub are imported by the models that need them: an audit without them runs without.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

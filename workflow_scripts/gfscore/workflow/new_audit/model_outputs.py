@@ -1,7 +1,5 @@
 """Outputs of a network that hold its logits: which of several, before which last operator, or logarithms of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images with an EXIF orientation: read as they are stored, or turned, whichever surely fits the labels better."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np

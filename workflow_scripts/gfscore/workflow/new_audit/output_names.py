@@ -1,7 +1,5 @@
 """Names of the outputs of a model, in the files that tools write: text, JSON, YAML and CSV."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Settings of data in a table that lists images and labels: separator, columns, and the folder of the images."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whether proofs are worth their time for a model: a few are searched at the look."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 
