@@ -28,10 +28,12 @@ VARIABLES = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_ARENA_MAX": "1",
     "OMP_WAIT_POLICY": "passive",
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
 }
 """glibc keeps up to a gigabyte of freed memory in one heap for all threads, since a network allocates the same memory
 at every pass, and on small images new pages cost as much as the computation. Waiting OpenMP threads sleep, since
-spinning ones slow down concurrent jobs up to ten times."""
+spinning ones slow down concurrent jobs up to ten times. GPUs have the numbers of nvidia-smi, which a run is planned by:
+of its own accord CUDA counts from the fastest one, and CUDA_VISIBLE_DEVICES would name another."""
 
 
 # ---- environment ----
