@@ -87,14 +87,18 @@ def test_what_a_processor_does_not_say_is_what_its_library_does(tmp_path, transf
     assert stated.pixels.preprocessing.mean == pytest.approx(transformers.CLIPImageProcessor().image_mean)
 
 
+def test_a_size_that_would_fill_the_memory_is_not_tried(tmp_path, transformers):
+    side = 60_000
+    transformers.ViTImageProcessor(size={"height": side, "width": side}).save_pretrained(tmp_path)
+    assert "is not followed" in input_of_transformers(tmp_path / "preprocessor_config.json").note
+
+
 def test_code_of_a_processor_is_not_run(tmp_path, transformers):
     (tmp_path / "preprocessor_config.json").write_text(
         '{"image_processor_type": "Mine", "auto_map": {"AutoImageProcessor": "mine.Mine"}}'
     )
     (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')\nclass Mine: pass\n")
-    assert (
-        "not followed, as transformers fails on it" in input_of_transformers(tmp_path / "preprocessor_config.json").note
-    )
+    assert "is not followed (The repository" in input_of_transformers(tmp_path / "preprocessor_config.json").note
     assert not (tmp_path / "run").exists()
 
 

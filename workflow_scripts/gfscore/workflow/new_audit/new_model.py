@@ -230,11 +230,13 @@ def input_of_transformers(path: Path) -> StatedInput:
         deviations = []
         for width in (320, 480):
             picture = _picture(width, 320)
+            # First, since sides that a dataset may not have would fill the memory.
+            pixels = _pixels_as_stated(stated, picture)
             expected = processor(picture, return_tensors="np")["pixel_values"][0]
-            deviations.append(_deviation(stated, picture, expected))
+            deviations.append(_deviation(pixels, expected))
     # Configurations of others may fail in any way.
     except Exception as error:
-        return StatedInput(note=f"; its {path.name} is not followed, as transformers fails on it ({first_line(error)})")
+        return StatedInput(note=f"; its {path.name} is not followed ({first_line(error)})")
     of_square, of_oblong = deviations
     if of_square > DEVIATION:
         name = type(processor).__name__
@@ -291,18 +293,24 @@ def _picture(width: int, height: int) -> Image.Image:
     return Image.fromarray(np.rint(127.5 * (1 + waves)).astype(np.uint8))
 
 
-def _deviation(stated: StatedInput, picture: Image.Image, expected: NDArray[np.floating]) -> float:
-    # Mean difference between the pixels of a picture as stated and those expected, infinite for another shape. What is
-    # not stated makes none: pixels are tried on the data, and images without a size are taken as they are stored.
-    if stated.pixels is None:
-        return 0.0
+def _pixels_as_stated(stated: StatedInput, picture: Image.Image) -> NDArray[np.float32] | None:
+    # Pixels (3, H, W) of a picture; None where their preprocessing is not stated, but tried on the data. Without a size
+    # images are taken as they are stored.
     method = stated.resize.entry() if stated.resize else {"method": "none"}
     settings = TypeAdapter[Preparation](Preparation).validate_python(method)
+    if stated.pixels is None:
+        return None
     encoded = BytesIO()
     picture.save(encoded, format="BMP")
     stored = prepare(encoded.getvalue(), settings, name="picture")
     images = stored.transpose(2, 0, 1)[np.newaxis].astype(np.float32) / np.float32(WHITE)
-    (pixels,) = stated.pixels.preprocessing.apply(images, where="picture")
+    return stated.pixels.preprocessing.apply(images, where="picture")[0]
+
+
+def _deviation(pixels: NDArray[np.float32] | None, expected: NDArray[np.floating]) -> float:
+    # Mean difference from the pixels of the library, in standard deviations; infinite for another shape.
+    if pixels is None:
+        return 0.0
     if pixels.shape != expected.shape:
         return math.inf
     return float(np.abs(pixels - expected).mean() / expected.std())
