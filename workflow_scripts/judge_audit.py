@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
-from gfscore.audit.judgement import judgement
+from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import AuditValues
@@ -54,7 +54,7 @@ def judge_audit(
     fp_lambda : float
         Lambda of FP.
     """
-    verdict = judgement(
+    verdict = verdict_on_audit(
         audit_values,
         files,
         rules=rules,

@@ -11,7 +11,7 @@ from gfscore.audit.agreement.decisions import names_of_training
 from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration_results import Calibration
-from gfscore.audit.judgement import judgement
+from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
 from gfscore.audit.settings import TrainedModel
 from gfscore.audit.table_names import MEASURE_TABLES, REMEDIES
@@ -350,7 +350,7 @@ def judged(folder, **changes):
 
 def judge(folder, rule):
     files, how = AuditFiles(manifest=folder.path / "toy.json"), {"label_error_rates": None, "fp_lambda": 0.5}
-    verdict = judgement(folder.inputs(), files, rules=parsed_rules([rule]), intervals=INTERVALS, **how)
+    verdict = verdict_on_audit(folder.inputs(), files, rules=parsed_rules([rule]), intervals=INTERVALS, **how)
     verdict.write(folder.path / "verdict.json")
 
 

@@ -8,7 +8,7 @@ from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
-from gfscore.audit.judgement import judgement
+from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.settings import GroupSettings
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, parsed_rules
 from gfscore.core.errors import InputError
@@ -99,7 +99,7 @@ class Folder:
     def judge(self, *rules):
         files = AuditFiles(manifest=self.path / "toy.json", attributes=self.path / "attributes.parquet")
         how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
-        return judgement(self.inputs(), files, rules=parsed_rules(rules), **how).as_json()
+        return verdict_on_audit(self.inputs(), files, rules=parsed_rules(rules), **how).as_json()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from PIL import Image, PngImagePlugin
 from fetch_dataset import fetch_dataset
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.comparison import comparison_of
-from gfscore.audit.judgement import judgement
+from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.samples import SampleList
 from gfscore.audit.settings import ComparisonSettings
 from gfscore.audit.verdicts.gate_rules import parsed_rules
@@ -46,7 +46,9 @@ def judged(inputs, folder, **rule):
     rule = {"measure": measure, "statistic": "wcr", "confidence": 0.95, "on_inconclusive": "stop"} | rule
     rule |= {"looks": {"planned": 1, "this": 1}}
     how = {"intervals": INTERVALS, "label_error_rates": None, "fp_lambda": 0.5}
-    verdict = judgement(inputs, AuditFiles(manifest=folder / "toy.json"), rules=parsed_rules([rule]), **how).as_json()
+    verdict = verdict_on_audit(
+        inputs, AuditFiles(manifest=folder / "toy.json"), rules=parsed_rules([rule]), **how
+    ).as_json()
     return verdict["rules"][0] | {"sentence": verdict["sentence"], "about": verdict["models"]}
 
 

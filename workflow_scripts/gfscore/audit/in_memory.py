@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gfscore.audit.class_scores import class_score_table, vulnerability_table
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
 from gfscore.audit.comparison import COMPARISON_TABLES, comparison_tables
-from gfscore.audit.judgement import judgement_on
+from gfscore.audit.judgement import judgement_on_values
 from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import ComparisonSettings, DisparitySettings, IntervalSettings
@@ -148,7 +148,7 @@ class AuditInMemory:
             raise InputError(
                 f"rule: statistic {rule.statistic} needs more than class values; choose wcr, value, rdi or another one"
             )
-        return judgement_on(
+        return judgement_on_values(
             self.sample_values, self.class_names, rules=[rule], intervals=self.intervals, fp_lambda=self.fp_lambda
         )
 

@@ -1,4 +1,4 @@
-"""The verdict on an audit from its values per sample, with what it rests on."""
+"""Verdicts of a gate on values per sample: of an audit with what it rests on, of values in memory, of remedies."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ RESTS_ON = {
 """What the verdict of a rule on a measure rests on, by the kind of the measure."""
 
 
-def judgement(
+def verdict_on_audit(
     audit_values: AuditValues,
     files: AuditFiles,
     *,
@@ -63,26 +63,26 @@ def judgement(
     )
 
     cautions = []
-    for measure in dict.fromkeys(rule.measure for rule in rules):
-        named = audit_values.subject.measures[measure]
-        words = warning_about_test(measure, named.description.test)
-        if words:
-            print(f"{words}.")
-            cautions.append(words)
-        if named.kind.name in RESTS_ON:
-            cautions.append(RESTS_ON[named.kind.name].format(measure=measure))
+    for name in dict.fromkeys(rule.measure for rule in rules):
+        measure = audit_values.subject.measures[name]
+        warning = warning_about_test(name, measure.description.test)
+        if warning:
+            print(f"{warning}.")
+            cautions.append(warning)
+        if measure.kind.name in RESTS_ON:
+            cautions.append(RESTS_ON[measure.kind.name].format(measure=name))
     selection = read_json(audit_values.selection)
-    judged = judge(candidates, rules, lam=fp_lambda, selection=selection, cautions=cautions)
+    judgement = judge(candidates, rules, lam=fp_lambda, selection=selection, cautions=cautions)
 
     read_files = [audit_values.selection, audit_values.dataset, audit_values.scores, *audit_values.samples]
     read_files += [files.manifest, files.attributes, files.generator, files.release, files.configuration]
     read_files += files.checkpoints
     existing = [path for path in read_files if path]
     release = ReleaseFile(files.release).source if files.release else None
-    return Verdict.of(judged, evidence(audit_values, manifest, existing, last_release=release))
+    return Verdict.of(judgement, evidence(audit_values, manifest, existing, last_release=release))
 
 
-def judgement_on(
+def judgement_on_values(
     values: Sequence[SampleValues],
     class_names: Sequence[str],
     *,
@@ -90,7 +90,7 @@ def judgement_on(
     intervals: IntervalSettings,
     fp_lambda: float,
 ) -> Judgement:
-    """What a gate decides on values of several models, for all of them together; labels are assumed right.
+    """Judgement of a gate on values of several models, for all of them together; labels are assumed right.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def judgement_on(
     return judge(candidates, rules, lam=fp_lambda)
 
 
-def verdicts_on(
+def verdicts_by_model(
     values: Sequence[SampleValues],
     class_names: Sequence[str],
     *,
@@ -129,7 +129,7 @@ def verdicts_on(
     rules : sequence of RuleSettings
         All rules of the gate, over which 1 - confidence is split; those count that judge class values of this measure.
     models : int
-        Number of models that it is split over: these, and those that were excluded because of the samples.
+        Number of models that 1 - confidence is split over too: these, and those excluded because of the samples.
     intervals : IntervalSettings
     label_error_rates : array-like (K,) or None
         Shares of wrong labels; None if labels are assumed right.
@@ -141,8 +141,8 @@ def verdicts_on(
     dict
         PASS, FAIL or INCONCLUSIVE by label; empty where no rule judges the measure.
     """
-    class_values = BoundsKey(values[0].measure.name)
-    rules_of_measure = [rule for rule in rules if rule.bounds_key == class_values]
+    key = BoundsKey(values[0].measure.name)
+    rules_of_measure = [rule for rule in rules if rule.bounds_key == key]
     if not rules_of_measure:
         return {}
     candidates = candidates_of(

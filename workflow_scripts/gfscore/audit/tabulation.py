@@ -27,7 +27,7 @@ from gfscore.audit.costs import cost_table
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
-from gfscore.audit.judgement import verdicts_on
+from gfscore.audit.judgement import verdicts_by_model
 from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.projections.summaries import projection_tables
 from gfscore.audit.projections.tasks import (
@@ -249,7 +249,7 @@ class Tabulation:
         judged = []
         for remedy in self.remedies:
             judged += [remedy.original, remedy.judged]
-        verdicts = verdicts_on(
+        verdicts = verdicts_by_model(
             judged,
             self.class_names,
             rules=parsed_rules(self.settings.gate),

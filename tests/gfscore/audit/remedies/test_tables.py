@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gfscore.audit.judgement import verdicts_on
+from gfscore.audit.judgement import verdicts_by_model
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
 from gfscore.audit.samples import ExpectedSamples
@@ -128,11 +128,11 @@ def test_the_rules_of_the_gate_are_asked_before_and_after():
     rules = parsed_rules([gate_rule(MEASURE, at_least=0.25), gate_rule("clean", at_least=0.9)])
     made = remedy([0.1, 0.6, 0.8], [0.5, 0.6, 0.5])
     asked = {"models": 2, "intervals": INTERVALS, "label_error_rates": None, "fp_lambda": LAM}
-    verdicts = verdicts_on([made.original, made.judged], CLASSES, rules=rules, **asked)
+    verdicts = verdicts_by_model([made.original, made.judged], CLASSES, rules=rules, **asked)
     model = tables_of(made, verdicts=verdicts)["remedy_models"].iloc[0]
     assert (model["verdict_before"], model["verdict_after"]) == ("FAIL", "PASS")
 
-    assert verdicts_on([made.original], CLASSES, rules=rules[1:], **asked) == {}
+    assert verdicts_by_model([made.original], CLASSES, rules=rules[1:], **asked) == {}
     model = tables_of(made)["remedy_models"].iloc[0]
     assert model[["verdict_before", "verdict_after"]].isna().all()
 
@@ -143,10 +143,10 @@ def test_the_gates_other_rules_and_wrong_labels_count_in_the_verdict_on_a_remedy
     lowest = values[0].bounds(3, intervals=INTERVALS).lower(0.05).min()
     rule = gate_rule(MEASURE, at_least=float(lowest) - 1e-6)
     other = gate_rule("clean", at_least=0.9)
-    assert verdicts_on(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "PASS"}
-    assert verdicts_on(values, CLASSES, rules=parsed_rules([rule, other]), **asked) == {"none/M": "INCONCLUSIVE"}
+    assert verdicts_by_model(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "PASS"}
+    assert verdicts_by_model(values, CLASSES, rules=parsed_rules([rule, other]), **asked) == {"none/M": "INCONCLUSIVE"}
     asked["label_error_rates"] = [0.2, 0.2, 0.2]
-    assert verdicts_on(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "INCONCLUSIVE"}
+    assert verdicts_by_model(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "INCONCLUSIVE"}
 
 
 def test_the_remedy_of_a_model_that_was_excluded_counts_in_the_verdicts_on_the_others():

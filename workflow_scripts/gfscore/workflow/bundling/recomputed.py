@@ -22,7 +22,7 @@ import pandas as pd
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.checks import CheckedModel, check_answers, selection_of
-from gfscore.audit.judgement import judgement
+from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.samples import SampleList, ScoresFile
 from gfscore.audit.scoring import LogitCheck, score
 from gfscore.audit.tabulation import tabulate
@@ -339,7 +339,7 @@ class Recomputed:
             self._files, attributes=self.bundle.path(attributes) if isinstance(attributes, str) else None
         )
         rates = audit.dataset.settings.label_error_rate
-        verdict = judgement(
+        verdict = verdict_on_audit(
             self._values(audit.judged_subject(), audit.judged_measures()),
             judged_files,
             rules=audit.rules,
