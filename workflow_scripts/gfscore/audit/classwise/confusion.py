@@ -82,7 +82,7 @@ def confusion_matrix(labels: ArrayLike, predictions: ArrayLike, classes: int) ->
 def row_shares(matrix: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
     """Confusion matrix (K, K) as shares of the n samples (K,) of each class; NaN for classes without samples.
 
-    Rows sum to 1, but for abstentions; the diagonal is the recall.
+    Rows sum to 1, to less where there are abstentions; the diagonal is the recall.
     """
     return ratio(matrix, np.asarray(n)[:, None])
 
@@ -198,24 +198,24 @@ def confusion_tables(
     """
     confusions = []
     errors = []
-    for predicted in predictions:
-        conditions = [["corruption", "severity"]] if predicted.corrupted else []
-        for condition, samples in conditions_of(predicted.samples, *conditions):
+    for predictions_of_model in predictions:
+        conditions = [["corruption", "severity"]] if predictions_of_model.corrupted else []
+        for condition, samples in by_condition(predictions_of_model.samples, *conditions):
             labels = samples["label"].to_numpy()
             n = np.bincount(labels, minlength=len(class_names))
             matrix = confusion_matrix(labels, samples["prediction"], len(class_names))
-            key = {**predicted.columns(), **condition}
+            key = {**predictions_of_model.columns(), **condition}
             # Without the cells of 0: 95 conditions of 1,000 classes have millions of cells.
-            true, predictions_of_true = np.nonzero(matrix)
-            cells = {"true_index": true, "predicted_index": predictions_of_true}
-            confusions.append(pd.DataFrame({**key, **cells, "count": matrix[true, predictions_of_true]}))
+            true, predicted = np.nonzero(matrix)
+            cells = {"true_index": true, "predicted_index": predicted, "count": matrix[true, predicted]}
+            confusions.append(pd.DataFrame({**key, **cells}))
             classes = {"class_index": np.arange(len(class_names)), "class_name": list(class_names), "n": n}
             errors.append(class_errors(matrix, n).assign(**key, **classes))
     return stacked(CONFUSION_TABLE, confusions), stacked(CLASS_ERRORS, errors)
 
 
-def conditions_of(samples: pd.DataFrame, *conditions: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-    """Yield a samples table as it is, then its rows by the values of each list of columns, with these values."""
+def by_condition(samples: pd.DataFrame, *conditions: list[str]) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """Yield all rows of a samples table under {}, then for each list of columns the rows of each of its values."""
     yield {}, samples
     for columns in conditions:
         for values, rows in samples.groupby(columns, sort=False):

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from gfscore.audit.classwise.confusion import CONDITION, conditions_of
+from gfscore.audit.classwise.confusion import CONDITION, by_condition
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, one_row_per_sample
 from gfscore.measures import Measure
@@ -121,7 +121,7 @@ class ModelErrors:
         self.by_corruption: dict[str, float] = {}
         """Error of each corruption."""
 
-        for condition, copies in conditions_of(samples, ["corruption"], ["corruption", "severity"]):
+        for condition, copies in by_condition(samples, ["corruption"], ["corruption", "severity"]):
             images = one_row_per_sample(copies)
             error = 1 - float(images["value"].mean())
             if list(condition) == ["corruption"]:
