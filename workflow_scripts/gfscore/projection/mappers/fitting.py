@@ -21,7 +21,7 @@ from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress, header_of, save_network
 from gfscore.projection.mappers.conditions import Categories, conditions_by_sample, imputed
 from gfscore.projection.mappers.declared import FOLDER, MapperSettings, mapper_kinds
-from gfscore.projection.mappers.layers import MapperNetwork
+from gfscore.projection.mappers.networks import MapperNetwork
 
 SMALLEST_SIDE = 8
 

@@ -10,7 +10,7 @@ from gfscore.core.settings import Positive
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings
 
 if TYPE_CHECKING:
-    from gfscore.projection.mappers.layers import MapperNetwork
+    from gfscore.projection.mappers.networks import MapperNetwork
 
 
 class BetaVae(MapperSettings):

@@ -4,7 +4,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from gfscore.projection.mappers.layers import MapperNetwork, decoder, encoder
+from gfscore.projection.mappers.networks import MapperNetwork, decoder, encoder
 
 LARGEST_LOG_VARIANCE = 10.0
 """Bound of |log variance|, which prevents overflow early in the training."""

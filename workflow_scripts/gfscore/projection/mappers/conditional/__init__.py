@@ -17,7 +17,7 @@ from gfscore.core.settings import Number, Positive, Text, Unique
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings
 
 if TYPE_CHECKING:
-    from gfscore.projection.mappers.layers import MapperNetwork
+    from gfscore.projection.mappers.networks import MapperNetwork
 
 Weight = Annotated[Number, Field(ge=0)]
 

@@ -7,7 +7,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from gfscore.projection.mappers.conditions import UNKNOWN
-from gfscore.projection.mappers.layers import MapperNetwork, decoder, encoder
+from gfscore.projection.mappers.networks import MapperNetwork, decoder, encoder
 
 MOMENTUM = (0.5, 0.999)
 """Usual decay rates of Adam in adversarial training (Radford et al. 2016)."""

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import torch
 from torch import Generator, Tensor, nn
 
-COARSEST = 4
-"""Largest side of the grid between convolutions and linear layers."""
+LONGEST_GRID_SIDE = 4
+"""Largest side of the grid between convolutions and linear layers, to which images are halved."""
 
 MOST_WIDENING = 8
 """Channels are doubled at each halving of the image, up to this multiple of the first number."""
@@ -26,7 +26,7 @@ class MapperTrainer(Protocol):
         """Modules and optimisers to save for resumption, by name."""
 
     def step(self, images: Tensor, conditions: Tensor) -> tuple[float, ...]:
-        """One step on images (n, C, H, W) with conditions (n, A), NaN where missing; its losses."""
+        """Train on images (n, C, H, W) with conditions (n, A), NaN where missing, and return the losses."""
 
 
 class MapperNetwork(nn.Module):
@@ -49,7 +49,7 @@ class MapperNetwork(nn.Module):
     def encode(self, images: Tensor, conditions: Tensor | None) -> tuple[Tensor, Tensor]:
         """Codes (n, Z), and the posterior standard deviation (n, D) of the moved dimensions.
 
-        `conditions` (n, A) are None for a mapper without.
+        `conditions` (n, A) are None for a mapper that was trained without them.
         """
         raise NotImplementedError
 
@@ -65,39 +65,39 @@ class MapperNetwork(nn.Module):
 def encoder(image_shape: tuple[int, int, int], features: int, *, width: int) -> nn.Module:
     """Network from images (n, C, H, W), with sides of at least 8, to features (n, F).
 
-    Stride-2 convolutions down to a 4x4 grid, then one linear layer; `width` is the number of channels of the first.
+    Stride-2 convolutions down to a grid of at most 4x4, then one linear layer; `width` is the number of channels of the
+    first convolution.
     """
-    channels, *size = image_shape
-    layers: list[nn.Module] = [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
-    before = width
+    image_channels, *size = image_shape
+    layers: list[nn.Module] = [nn.Conv2d(image_channels, width, 3, padding=1), nn.ReLU()]
+    channels = width
     for level in range(_halvings(size)):
-        after = _channels(width, level + 1)
-        layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
-        before = after
+        next_channels = _channels(width, level + 1)
+        layers += [nn.Conv2d(channels, next_channels, 3, stride=2, padding=1), nn.ReLU()]
+        channels = next_channels
     rows, columns = _grid(size)
-    layers += [nn.Flatten(), nn.Linear(before * rows * columns, features), nn.ReLU()]
+    layers += [nn.Flatten(), nn.Linear(channels * rows * columns, features), nn.ReLU()]
     return nn.Sequential(*layers)
 
 
 def decoder(image_shape: tuple[int, int, int], inputs: int, features: int, *, width: int) -> nn.Module:
     """Network from codes (n, Z) to logits of pixels (n, C, H, W): the reverse of `encoder`, cropped to the image."""
-    channels, height, width_of_image = image_shape
-    size = [height, width_of_image]
+    image_channels, *size = image_shape
     rows, columns = _grid(size)
-    levels = _halvings(size)
-    before = _channels(width, levels)
+    halvings = _halvings(size)
+    channels = _channels(width, halvings)
     layers: list[nn.Module] = [nn.Linear(inputs, features), nn.ReLU()]
-    layers += [nn.Linear(features, before * rows * columns), nn.ReLU(), nn.Unflatten(1, (before, rows, columns))]
-    for level in reversed(range(levels)):
-        after = _channels(width, level)
-        layers += [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), nn.ReLU()]
-        before = after
-    layers += [nn.Conv2d(before, channels, 3, padding=1), Crop(height, width_of_image)]
+    layers += [nn.Linear(features, channels * rows * columns), nn.ReLU(), nn.Unflatten(1, (channels, rows, columns))]
+    for level in reversed(range(halvings)):
+        next_channels = _channels(width, level)
+        layers += [nn.ConvTranspose2d(channels, next_channels, 4, stride=2, padding=1), nn.ReLU()]
+        channels = next_channels
+    layers += [nn.Conv2d(channels, image_channels, 3, padding=1), Crop(*size)]
     return nn.Sequential(*layers)
 
 
 class Crop(nn.Module):
-    """Upper left part of images, since doubled grids may be too large."""
+    """Upper left part of images: a side that was rounded up at a halving is too long after doubling."""
 
     def __init__(self, height: int, width: int) -> None:
         """Size of the result in pixels."""
@@ -111,10 +111,11 @@ class Crop(nn.Module):
 
 
 def _halvings(size: Sequence[int]) -> int:
-    return max(0, math.ceil(math.log2(max(size) / COARSEST)))
+    return max(0, math.ceil(math.log2(max(size) / LONGEST_GRID_SIDE)))
 
 
 def _grid(size: Sequence[int]) -> list[int]:
+    # Rows and columns of an image after all halvings.
     grid = list(size)
     for _ in range(_halvings(size)):
         grid = [-(-length // 2) for length in grid]
@@ -122,4 +123,5 @@ def _grid(size: Sequence[int]) -> list[int]:
 
 
 def _channels(width: int, level: int) -> int:
+    # Channels after so many halvings.
     return width * min(2**level, MOST_WIDENING)
