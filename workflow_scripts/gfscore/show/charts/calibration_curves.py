@@ -21,15 +21,18 @@ BINS = 400
 """Parts of the range of log T whose least and largest value are drawn where a curve has more points."""
 
 
-def searched(subject: Subject) -> pd.DataFrame:
-    """Each objective against the temperature.
+def objective_curves(subject: Subject) -> pd.DataFrame:
+    """Curve of each objective over the temperature.
+
+    Where each model has its own T* (likelihood), the curve is the share of models whose T* is at most T.
 
     Returns
     -------
     DataFrame
-        `best` marks T*, `optimal` the temperatures as good as it; where each model has its own T* (likelihood), the
-        share of models whose T* is at most T; `shown` says which of both. An objective without an optimum has no rows.
-        `edge`: the optimum reaches the end of the search. Of a curve of many points those that an eye can tell apart.
+        Points of the curves, temperature and value, long curves thinned; an objective without an optimum has none.
+        `y_title` says what the value is; `best` marks T*, `optimal` the temperatures as good as it; `edge`: an optimum
+        reaches an end of the search. `before`, `after` and `alone` are Spearman correlations with robust accuracy: of
+        the score at T = 1 and at T*, and of clean accuracy.
     """
     from gfscore.audit.calibration.evidence import ROBUST, alone
 
@@ -37,21 +40,21 @@ def searched(subject: Subject) -> pd.DataFrame:
     frames = []
     for objective, calibration in subject.tables.calibration_results.items():
         if calibration.t_star_by_model:
-            # Steps of the share of models whose T* is at most T.
+            # A step at the T* of each model, from a little below the first to a little above the last.
             stars = np.sort(list(calibration.t_star_by_model.values()))
-            edges = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
+            ends_of_steps = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
             share = np.arange(len(stars) + 1) / len(stars)
-            steps = {"temperature": np.repeat(edges, 2)[1:-1], "value": np.repeat(share, 2)}
-            curve = pd.DataFrame({**steps, "best": False, "optimal": False, "shown": "share of models"})
+            points = {"temperature": np.repeat(ends_of_steps, 2)[1:-1], "value": np.repeat(share, 2)}
+            curve = pd.DataFrame({**points, "best": False, "optimal": False, "y_title": "share of models"})
         elif calibration.t_star is not None:
             rows = table[table["objective"] == objective].sort_values("temperature", kind="stable")
-            t = rows["temperature"].to_numpy()
-            optimal = np.zeros(len(t), dtype=bool)
+            temperatures = rows["temperature"].to_numpy()
+            optimal = np.zeros(len(rows), dtype=bool)
             for low, high in calibration.stretches or []:
-                optimal |= (t >= low * (1 - 1e-9)) & (t <= high * (1 + 1e-9))
-            nearest = np.abs(np.log(t) - np.log(calibration.t_star)).argmin()
-            curve = rows[["temperature", "value"]].assign(best=np.arange(len(t)) == nearest, optimal=optimal)
-            curve = thinned(curve).assign(shown="objective (higher is better)")
+                optimal |= (temperatures >= low * (1 - 1e-9)) & (temperatures <= high * (1 + 1e-9))
+            t_star = np.abs(np.log(temperatures) - np.log(calibration.t_star)).argmin()
+            curve = rows[["temperature", "value"]].assign(best=np.arange(len(rows)) == t_star, optimal=optimal)
+            curve = thinned(curve).assign(y_title="objective (higher is better)")
         else:
             continue
         agreement = calibration.agreement_with(ROBUST)
@@ -72,18 +75,21 @@ def searched(subject: Subject) -> pd.DataFrame:
 
 
 def thinned(curve: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a curve that an eye tells apart: extremes of each bin of log T, T*, and both ends of what is shaded."""
+    """Rows of a curve that an eye tells apart: extremes of each bin of log T, T*, and the ends of what is shaded."""
     if len(curve) <= 2 * BINS:
         return curve
-    t = curve["temperature"].to_numpy()
-    position = (np.log(t) - np.log(t[0])) / (np.log(t[-1]) - np.log(t[0]))
+    log_t = np.log(curve["temperature"].to_numpy())
+    position = (log_t - log_t[0]) / (log_t[-1] - log_t[0])
     bins = (BINS * position).astype(int)
+    # By bin, and by value within a bin.
     order = np.lexsort((curve["value"].to_numpy(), bins))
     starts = np.flatnonzero(np.diff(bins[order], prepend=-1))
     ends = np.append(starts[1:], len(order)) - 1
-    turns = np.flatnonzero(np.diff(curve["optimal"].to_numpy()))
+    lowest, highest = order[starts], order[ends]
+
+    before_edge_of_shade = np.flatnonzero(np.diff(curve["optimal"].to_numpy()))
     best = np.flatnonzero(curve["best"])
-    rows = np.concatenate([[0, len(curve) - 1], order[starts], order[ends], turns, turns + 1, best])
+    rows = np.concatenate([[0, len(curve) - 1], lowest, highest, before_edge_of_shade, before_edge_of_shade + 1, best])
     return curve.iloc[np.unique(rows)]
 
 
@@ -120,7 +126,7 @@ def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200):
         drawing.reserve(axes, drawing.PANEL_HEIGHT)
         drawing.numbers(axes.xaxis, "temperature T (log scale)", panel["temperature"], log=True)
-        drawing.numbers(axes.yaxis, panel["shown"].iloc[0], panel["value"])
+        drawing.numbers(axes.yaxis, panel["y_title"].iloc[0], panel["value"])
         drawing.curves(axes, panel, x="temperature", y="value", line="objective", dot="best", shade="optimal", rule=1.0)
 
 
@@ -131,7 +137,7 @@ CHART = Chart(
     section="trust",
     tables=("calibration", "model_summary"),
     about="audit",
-    data=searched,
+    data=objective_curves,
     draw=draw,
     panels=True,
     finding=best_objective,

@@ -11,25 +11,25 @@ def means_and_disparities(subject: Subject) -> pd.DataFrame:
     """Mean over all samples and RDI of each model, with intervals joint over its classes, and NRGC."""
     rows = subject.rows("model_summary")
     scores = subject.rows("class_scores")
-    samples = scores.groupby("label")["n"].sum()
-    rows = rows.assign(model=rows["label"], n=rows["label"].map(samples))
+    samples_of_models = scores.groupby("label")["n"].sum()
+    rows = rows.assign(model=rows["label"], n=rows["label"].map(samples_of_models))
     return rows[["model", "value", "value_low", "value_high", "rdi", "rdi_low", "rdi_high", "nrgc", "n", "confidence"]]
 
 
 def relation(frame: pd.DataFrame) -> Finding:
-    """Whether models with a higher mean are less equal, by RDI and by NRGC, which does not depend on scale."""
+    """Whether models with a higher mean are less equal, by RDI, and by NRGC, which has no unit."""
     from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
 
     models = len(frame)
     if models < FEW_MODELS:
         return Finding("mean_rdi_few", numbers={"models": models})
-    rdi, rdi_clear = rank_relation(frame["value"], frame["rdi"])
-    nrgc, nrgc_clear = rank_relation(frame["value"], frame["nrgc"])
-    numbers = {"models": models, "rho": rdi, "rho_nrgc": nrgc}
-    if not rdi_clear:
+    rho_rdi, clear_rdi = rank_relation(frame["value"], frame["rdi"])
+    rho_nrgc, clear_nrgc = rank_relation(frame["value"], frame["nrgc"])
+    numbers = {"models": models, "rho": rho_rdi, "rho_nrgc": rho_nrgc}
+    if not clear_rdi:
         return Finding("mean_rdi_none", numbers=numbers)
-    kind = "mean_rdi_less" if rdi > 0 else "mean_rdi_more"
-    if nrgc_clear and rdi * nrgc < 0:
+    kind = "mean_rdi_less" if rho_rdi > 0 else "mean_rdi_more"
+    if clear_nrgc and rho_rdi * rho_nrgc < 0:
         kind += "_against_nrgc"
     return Finding(kind, numbers=numbers)
 
