@@ -304,6 +304,21 @@ def test_effects_have_censoring_beside_tolerance(tables):
     assert "0.250 to 0.500" in chart_of("projection_effects", tables | {"projection_effects": both}).words.note
 
 
+@pytest.mark.parametrize(
+    ("chart", "table", "column", "factor"),
+    [
+        ("projection_effects", "projection_effects", "shift", 2),
+        ("projection_tolerance", "projection_scores", "tolerance", 0.5),
+    ],
+)
+def test_findings_name_the_mapper_where_dimensions_of_two_have_the_same_name(tables, chart, table, column, factor):
+    alone = chart_of(chart, tables).finding.subject["dimension"]
+    second = tables[table].assign(mapper="second")
+    second[column] *= factor
+    both = tables | {table: pd.concat([tables[table], second], ignore_index=True)}
+    assert chart_of(chart, both).finding.subject["dimension"] == f"second {alone}"
+
+
 def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_samples_undisturbed(folder, tables):
     ids, labels = folder._ids("digits"), open_described(folder.path / "digits.json")[0].labels
     frame = pd.DataFrame({"sample_id": ids, "label": labels, "prediction": labels, "value": 1, "steps": 1})

@@ -9,12 +9,13 @@ from gfscore.show.lazy import drawing, pd
 
 
 def effects(subject: Subject) -> pd.DataFrame:
-    """Standardised change of each trait of a decoded image from one side of a dimension to the other.
+    """Mean change of each trait of decoded images from one side of a dimension to the other.
 
-    Tolerance stands in brackets behind the names of the dimensions; attributes change by probability.
+    Measured traits change by standard deviations, attributes by probability. Names of rows hold in brackets the
+    Tolerance of the dimension and the share of its censored moves.
     """
     rows = subject.rows("projection_effects")
-    rows = rows.sort_values("dimension_index", kind="stable").sort_values("mapper", kind="stable")
+    rows = rows.sort_values(["mapper", "dimension_index"], kind="stable")
     measured = rows["how"] == "measured"
     trait = rows["trait"].where(~measured, rows["trait"].str.replace("_", " "))
     # Names of attributes and of latent dimensions tell mappers apart, unless two have the same.
@@ -22,16 +23,19 @@ def effects(subject: Subject) -> pd.DataFrame:
     if rows.groupby("dimension")["mapper"].nunique().max() > 1:
         dimension = rows["mapper"] + " " + dimension
 
-    names = []
+    row_names = []
     for name, tolerance, censored in zip(dimension, rows["tolerance"], rows["censored"], strict=True):
         share = "n/a" if is_missing(censored) else percent(round(float(censored), 3))
-        names.append(f"{name}  ({number(tolerance)}; {share})")
-    # One fact of the whole chart, though each mapper has its own models that are not constant.
-    accuracy = rows["accuracy"].astype(float).agg(["min", "max"]).map(number).unique()
+        row_names.append(f"{name}  ({number(tolerance)}; {share})")
     shift = rows["shift"].astype(float)
-    rows = rows.assign(row=names, trait=trait, shift=shift, measured=measured)
+    rows = rows.assign(row=row_names, dimension=dimension, trait=trait, shift=shift, measured=measured)
     columns = ["row", "dimension", "trait", "shift", "measured", "tolerance", "censored", "divergence"]
-    return rows[[*columns, "models", "mapper"]].assign(accuracy=" to ".join(accuracy))
+
+    # The note has one accuracy, or its range over the mappers: the models that are constant differ between them.
+    accuracies = rows["accuracy"].astype(float)
+    lowest, highest = number(accuracies.min()), number(accuracies.max())
+    accuracy = lowest if lowest == highest else f"{lowest} to {highest}"
+    return rows[[*columns, "models", "mapper"]].assign(accuracy=accuracy)
 
 
 def strongest_effect(frame: pd.DataFrame) -> Finding:

@@ -19,7 +19,6 @@ def tolerances(subject: Subject) -> pd.DataFrame:
     Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
     Attributes have no Deviation.
     """
-
     rows = subject.rows("projection_scores")
     rows = some(rows[rows["class_index"] == ALL])
 
@@ -58,7 +57,10 @@ def least_tolerated(frame: pd.DataFrame) -> Finding:
     if least["mean"] == 1:
         return Finding("all_tolerated")
     models = frame.loc[~frame["constant"].astype(bool), "model"].nunique()
-    names = {"dimension": str(least["dimension"])}
+    dimension = str(least["dimension"])
+    if frame.loc[frame["dimension"] == dimension, "mapper"].nunique() > 1:
+        dimension = f"{least['mapper']} {dimension}"
+    names = {"dimension": dimension}
     return Finding("least_tolerated", names, {"mean": float(least["mean"]), "models": models})
 
 
