@@ -345,7 +345,20 @@ def test_differences_of_models_are_turned_so_that_the_better_one_comes_first():
     frame, finding = of("model_differences", {"model_comparisons": pairs, "class_scores": scores_of([[0.5]])})
     assert frame["pair"].tolist() == ["B over A", "A over C"] and frame["sure"].tolist() == [True, False]
     assert frame[["low", "high"]].to_numpy().tolist() == [[0.2, 0.4], [-0.1, 0.3]]
-    assert finding.kind == "models_differ" and finding.numbers == {"times": 1, "pairs": 2, "difference": 0.3}
+    assert finding.kind == "models_differ" and finding.numbers == {"times": 1, "pairs": 2, "low": 0.2, "high": 0.4}
+
+
+def test_models_that_differ_most_are_of_those_that_differ_significantly():
+    """Undecided samples may make a difference large and unsure."""
+    pairs = pd.DataFrame(
+        {"measure": GREAT, "first_threat": "none", "second_threat": "none", "n": 300, "confidence": 0.95}
+        | {"first_model": ["A", "A", "C"], "second_model": ["B", "C", "B"], "difference": [0.5, 0.3, 0.2]}
+        | {"low": [-0.6, 0.22, -0.87], "high": [1.0, 0.87, 0.29]}
+    )
+    frame, finding = of("model_differences", {"model_comparisons": pairs, "class_scores": scores_of([[0.5]])})
+    assert frame["pair"].tolist() == ["A over C", "A over B", "C over B"]
+    assert finding.subject == {"better": "A", "worse": "C"}
+    assert finding.sentence == "1 of 3 pairs of models differ significantly, most A from C, by 0.220 to 0.870"
 
 
 def agreement_of(*pairs, models=7):

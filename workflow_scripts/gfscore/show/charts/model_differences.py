@@ -10,10 +10,10 @@ MOST = 30
 
 
 def differences(subject: Subject) -> pd.DataFrame:
-    """Mean difference of each pair of models, the larger minus the smaller, largest first; the 30 largest.
+    """Mean difference of each pair of models, the larger minus the smaller: the sure ones first, the largest of each.
 
     `sure`: the joint bound excludes 0. `pairs` and `decided` count all pairs and those that are sure, `tied` those that
-    differ as much as the first.
+    differ as much as the first and are as sure. At most 30.
     """
     rows = subject.rows("model_comparisons")
     first = rows["first_model"]
@@ -34,9 +34,10 @@ def differences(subject: Subject) -> pd.DataFrame:
     frame["sure"] = frame["low"] > 0
     frame["pair"] = frame["better"] + " over " + frame["worse"]
     models = frame[["better", "worse"]].stack().nunique()
-    tied = others_equal(frame["difference"], frame["difference"].max()).get("tied", 0)
+    alike = frame.loc[frame["sure"] == frame["sure"].any(), "difference"]
+    tied = others_equal(alike, alike.max()).get("tied", 0)
     frame = frame.assign(pairs=len(frame), decided=int(frame["sure"].sum()), models=models, tied=tied)
-    return frame.sort_values("difference", ascending=False, kind="stable", ignore_index=True).head(MOST)
+    return frame.sort_values(["sure", "difference"], ascending=False, kind="stable", ignore_index=True).head(MOST)
 
 
 def decided(frame: pd.DataFrame) -> Finding:
@@ -44,7 +45,7 @@ def decided(frame: pd.DataFrame) -> Finding:
     first = frame.iloc[0]
     times = int(first["decided"])
     names = {"better": str(first["better"]), "worse": str(first["worse"])}
-    numbers = {"times": times, "pairs": int(first["pairs"]), "difference": float(first["difference"])}
+    numbers = {"times": times, "pairs": int(first["pairs"]), "low": float(first["low"]), "high": float(first["high"])}
     confidence = float(first["confidence"])
     if not times:
         return Finding("models_alike", names, numbers, confidence)
@@ -71,11 +72,11 @@ CHART = Chart(
     finding=decided,
     sentences={
         "models_differ": "{times} of {pairs:pairs} of models differ significantly, most {better} from {worse}, by "
-        "{difference}",
+        "{low:low} to {high:high}",
         "models_alike": "No difference between models can be shown: of {pairs:pairs} none is beyond its bounds",
     },
     shows="Mean difference of {measure_title} between two models",
-    note="Line: {confidence} bounds, joint over the pairs. Diamond: they exclude 0. The 30 largest differences.",
+    note="Line: {confidence} bounds, joint over the pairs. Diamond: they exclude 0; these first, 30 pairs at most.",
     order=3,
     figure=False,
 )
