@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from gfscore.workflow.gate import judge_anew
+from gfscore.core.errors import InputError
+from gfscore.workflow.bundling.bundles import write_bundle
+from gfscore.workflow.gate import current_verdict, judge_anew
 from gfscore.workflow.resolved_file import FILES
 
 
@@ -23,3 +25,11 @@ def test_the_command_runs_the_configuration_of_the_audit(tmp_path, monkeypatch, 
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(f"{FILES}{json.dumps(files)}\n")
     assert judge_anew("mine").startswith(command)
+
+
+@pytest.mark.parametrize("audit", ["", "digits/", "results/audits/digits", ".."])
+def test_what_is_no_name_of_an_audit_is_refused_as_such(audit):
+    with pytest.raises(InputError, match="not the name of an audit"):
+        current_verdict(audit)
+    with pytest.raises(InputError, match="not the name of an audit"):
+        write_bundle(audit, "bundle")

@@ -16,7 +16,7 @@ from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow.configuration import SHIPPED, configured
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
-from gfscore.workflow.resolved_file import origins, resolved_audit
+from gfscore.workflow.resolved_file import audit_folder, origins, resolved_audit
 from gfscore.workflow.user_files import STATEMENT
 
 SAMPLES = "results/samples/"
@@ -38,7 +38,7 @@ def current_verdict(audit: str) -> Verdict:
         results, and the files of users behind them (networks, their code, images, attributes, generators, logits and
         values per sample). All are read and hashed. Also for rules that the audit's file states otherwise by now.
     """
-    folder = Path(f"results/audits/{audit}")
+    folder = audit_folder(audit)
     if not folder.is_dir():
         raise InputError(
             f"{folder}: no such audit in this folder; run make audit first, or go to where its results are"

@@ -15,7 +15,7 @@ from gfscore.core.digests import require_checksum
 from gfscore.core.errors import InputError
 from gfscore.core.mappings import only, without
 from gfscore.core.names import on_one_line, without_queries, without_query
-from gfscore.core.settings import PlainSettings
+from gfscore.core.settings import NAME_FORM, PlainSettings
 from gfscore.measures import entries_of
 from gfscore.workflow.config_files import KeyPath, read_configuration
 from gfscore.workflow.configuration import require_consistent
@@ -41,6 +41,13 @@ RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 LARGEST_FILE = 1 << 24
 """Largest size in bytes of a file that is read."""
+
+
+def audit_folder(audit: str) -> Path:
+    """Folder of an audit of results/; InputError for what is not the name of one, such as a path."""
+    if not NAME_FORM.fullmatch(audit):
+        raise InputError(f"{audit!r}: not the name of an audit; give the last part alone of results/audits/NAME")
+    return Path("results/audits", audit)
 
 
 @dataclass(frozen=True)

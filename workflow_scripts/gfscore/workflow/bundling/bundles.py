@@ -51,7 +51,7 @@ from gfscore.workflow.bundling.contents import (
 from gfscore.workflow.bundling.evidence import PIXELS, EvidenceCheck, Report, evidence_files, no_report, write_evidence
 from gfscore.workflow.bundling.recomputed import Recomputed, other_software, other_time_or_version, reason_not_to_draw
 from gfscore.workflow.plan import PlannedAudit
-from gfscore.workflow.resolved_file import resolved_audit
+from gfscore.workflow.resolved_file import audit_folder, resolved_audit
 from gfscore.workflow.user_files import STATEMENT
 
 SIGNED = "signature"
@@ -96,7 +96,7 @@ def write_bundle(
         Naming file and remedy, where the folder exists, a file of the audit is missing, its verdict rests on other
         files than there are by now, or what it says does not follow from its values.
     """
-    target, folder = Path(target), Path(f"results/audits/{audit}")
+    target, folder = Path(target), audit_folder(audit)
     if target.exists() or target.is_symlink():
         raise InputError(f"{target}: exists; remove it, or name another folder with --to")
     if not (folder / "config.yaml").is_file() or not (folder / "verdict.json").is_file():
