@@ -98,6 +98,15 @@ def cores_of_measure(wildcards, input):
     return min(max(cores, useful), all_local_cores(wildcards))
 
 
+def device_of_training(wildcards):
+    """Device that a training names; of a probe, which has none, that on which its backbone classifies."""
+    model = plan.zoo_model(wildcards.zoo, wildcards.threat, wildcards.model)
+    if "training" in model.entry:
+        return model.entry["training"]["device"]
+    asked = config["inference"]["device"]
+    return asked if on_cluster or gpus.usable else job_devices.without_gpu(asked).device
+
+
 def whole_gpu(wildcards):
     """Percentage of one GPU of this machine that a training takes: all of it."""
     return WHOLE if gpus.usable else 0

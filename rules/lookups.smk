@@ -95,10 +95,6 @@ def by_device(device_of, *, cpu, cuda):
     return value
 
 
-# A probe has no settings of a training; its backbone runs where networks classify.
-device_of_training = of_zoo_model(lambda model: model.entry.get("training", config["inference"])["device"])
-
-
 def by_training(*, probe, cpu, cuda):
     """Function from a model of a zoo to the value for a probe, or else for the device of its training."""
     by_device_of_training = by_device(device_of_training, cpu=cpu, cuda=cuda)

@@ -78,6 +78,13 @@ def place_results(repository):
         "models: {small: {none: {net: {gradients: false}}}}\naudits: {small: {measures: [clean, great-softmax]}}\n"
     )
 
+    (repository / "backbone.safetensors").touch()
+    (repository / "probe.yaml").write_text(
+        "models: {small: {none: {probe: {train_on: digits-train, path: backbone.safetensors, architecture: resnet18, "
+        "image_shape: [1, 8, 8], mean: null, std: null}}}}\n"
+        "audits: {small: {models: [small/none/probe], measures: [clean, great-softmax]}}\n"
+    )
+
 
 def pretended_gpus(folder, count, *, cuda="13.0", driver="580.95.05"):
     """Variables of an environment with so many pretended GPUs, and a torch for a version of CUDA, None for the CPU.
@@ -181,6 +188,12 @@ def test_cuda_that_is_not_there_stops_a_run_before_anything_is_trained(fresh_cop
 def test_a_training_on_the_gpu_has_it_for_itself(asked_for):
     jobs = asked_for(*DEMO, TWO_MODELS, "on_a_gpu.yaml", gpus=2)["train_model"]
     assert [(threads, resources["gpu_percent"]) for threads, resources in jobs] == [(2, "100")] * 2
+
+
+def test_a_probe_uses_no_gpu_that_the_plan_does_not_know(asked_for):
+    for gpus, device, percent in ((0, "cpu", "0"), (1, "auto", "100")):
+        ((_, resources),) = asked_for(*DEMO, "small.yaml", "probe.yaml", gpus=gpus)["train_model"]
+        assert (resources["device"], resources["gpu_percent"]) == (device, percent)
 
 
 def test_training_on_the_cpu_takes_one_thread_because_the_weights_depend_on_it(asked_for):
