@@ -96,6 +96,12 @@ def test_a_driver_without_its_program_is_said(nvidia_smi, tmp_path, monkeypatch)
     assert "nvidia-smi" in installed_gpus().reason
 
 
+def test_a_program_that_speaks_another_encoding_is_understood(nvidia_smi, tmp_path):
+    nvidia_smi(status=9)
+    (tmp_path / "nvidia-smi").write_bytes(b"#!/bin/sh\nprintf 'Ger\\344t fehlt'\nexit 9\n")
+    assert "nvidia-smi fails (Ger" in installed_gpus().reason
+
+
 @pytest.mark.parametrize(
     ("driver", "build", "usable"),
     [

@@ -103,7 +103,9 @@ def _installed_gpus(visible: str | None) -> InstalledGpus:
             "has it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
         )
     try:
-        reply = subprocess.run([program, *QUERY], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        reply = subprocess.run(
+            [program, *QUERY], capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return InstalledGpus(reason=f"nvidia-smi does not answer ({error}), so that no GPU is used")
     if reply.returncode:
