@@ -6,6 +6,9 @@ SIGNIFICANT = 0.05
 Gates and intervals have their own levels in the configuration.
 """
 
+FEW_MODELS = 5
+"""With fewer, no rank correlation can be significant: of the 4! orders of four models two are already 8%."""
+
 TIE_TOLERANCE = 1e-9
 """Largest difference of tied values: rounding errors must not decide which class is worst, or a rank."""
 

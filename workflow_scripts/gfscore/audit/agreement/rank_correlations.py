@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order, share_of_orders, spearman
-from gfscore.statistics.tolerances import SIGNIFICANT, STATISTIC_TOLERANCE
+from gfscore.statistics.tolerances import FEW_MODELS, SIGNIFICANT, STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import typed_frame
 from gfscore.tables.table import Table
 
@@ -40,9 +40,6 @@ MEASURE_AGREEMENT = Table(
 
 EVERY_ORDER = "every order"
 RANDOM_ORDERS = "random orders"
-
-FEW_MODELS = 5
-"""With fewer, no rank correlation can be significant: of the 4! orders of four models two are already 8%."""
 
 RELATION_ORDERS = 9999
 """Random orders that decide whether a relation over models is clear."""

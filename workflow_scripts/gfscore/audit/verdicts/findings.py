@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.agreement.falsification import REFUTED, mean_scores_against_distances
-from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
+from gfscore.audit.agreement.rank_correlations import rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.finding import Finding, FindingInWords
 from gfscore.audit.groups.scores import group_gaps
@@ -33,7 +33,7 @@ from gfscore.measures import names_of_kind
 from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.classes import ClassSamples, worst_class_set
 from gfscore.statistics.multiple_tests import is_significant
-from gfscore.statistics.tolerances import TIE_TOLERANCE
+from gfscore.statistics.tolerances import FEW_MODELS, TIE_TOLERANCE
 
 HALF = 0.5
 """A model that passes is said to fall where its accuracy under attack is surely below this."""

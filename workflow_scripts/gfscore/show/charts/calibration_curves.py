@@ -6,6 +6,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import model_count
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
+from gfscore.statistics.tolerances import FEW_MODELS
 
 TITLES = {
     "cross_model_accuracy": "Cross-model accuracy (Eq. 8): Spearman with clean accuracy",
@@ -95,8 +96,6 @@ def thinned(curve: pd.DataFrame) -> pd.DataFrame:
 
 def best_objective(frame: pd.DataFrame) -> Finding:
     """Whether any calibrated score ranks models like robust accuracy better than clean accuracy alone does."""
-    from gfscore.audit.agreement.rank_correlations import FEW_MODELS
-
     objectives = frame.drop_duplicates("objective")
     compared = objectives[objectives["after"].notna() & objectives["alone"].notna()]
     if compared.empty:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
+from gfscore.statistics.tolerances import FEW_MODELS
 
 MODELS = "models"
 
@@ -24,8 +25,6 @@ def correlations(subject: Subject) -> pd.DataFrame:
 
 def opposed(frame: pd.DataFrame) -> Finding:
     """The two measures whose rankings of the models agree least."""
-    from gfscore.audit.agreement.rank_correlations import FEW_MODELS
-
     place = {name: index for index, name in enumerate(drawing.categories(frame, "first"))}
     # Each pair has two cells.
     pairs = frame[frame["rho"].notna() & (frame["first"].map(place) < frame["second"].map(place))]

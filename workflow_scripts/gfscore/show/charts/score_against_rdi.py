@@ -5,6 +5,7 @@ from __future__ import annotations
 from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
+from gfscore.statistics.tolerances import FEW_MODELS
 
 
 def means_and_disparities(subject: Subject) -> pd.DataFrame:
@@ -18,7 +19,7 @@ def means_and_disparities(subject: Subject) -> pd.DataFrame:
 
 def relation(frame: pd.DataFrame) -> Finding:
     """Whether models with a higher mean are less equal, by RDI, and by NRGC, which has no unit."""
-    from gfscore.audit.agreement.rank_correlations import FEW_MODELS, rank_relation
+    from gfscore.audit.agreement.rank_correlations import rank_relation
 
     models = len(frame)
     if models < FEW_MODELS:
