@@ -16,7 +16,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.networks.architecture_files import PACKAGE, folder, source_file_of
-from gfscore.networks.compatibility import import_robustbench, import_torchvision, mend_torchvision, version_of
+from gfscore.networks.compatibility import import_robustbench, import_timm, import_torchvision, mend_torchvision
 from gfscore.networks.model_source import Arguments
 from gfscore.networks.number_types import all_in_float32_where_most
 
@@ -168,11 +168,7 @@ def _listed_callable(module_name: str, attribute: str) -> Builder | None:
         if attribute in models.list_models(models):
             return models.get_model_builder(attribute)
     if package == "timm":
-        version_of("timm")
-        import_torchvision()
-        # Only now, since timm imports torchvision.
-        import timm
-
+        timm = import_timm()
         if timm.is_model(attribute):
             return timm.model_entrypoint(attribute)
     if module_name.startswith(ROBUSTBENCH):

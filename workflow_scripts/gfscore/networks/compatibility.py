@@ -52,6 +52,19 @@ def import_torchvision() -> ModuleType:
         ) from error
 
 
+def import_timm() -> ModuleType:
+    """The timm module, which imports torchvision.
+
+    Raises
+    ------
+    InputError
+        When timm or torchvision is missing, or torchvision cannot be imported.
+    """
+    version_of("timm")
+    import_torchvision()
+    return import_module("timm")
+
+
 def mend_torchvision() -> None:
     """Make torchvision importable, by any package, where its compiled library cannot be loaded.
 

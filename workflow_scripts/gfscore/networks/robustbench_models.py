@@ -18,7 +18,7 @@ from gfscore.core.names import shortened
 from gfscore.networks import leaderboard
 from gfscore.networks.checkpoints import Content, load_checkpoint
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.compatibility import import_robustbench
+from gfscore.networks.compatibility import import_robustbench, import_timm
 from gfscore.networks.model_source import Settings
 from gfscore.networks.outputs import class_count
 
@@ -130,8 +130,7 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
 def load_unchecked(folder: Path | str, *, dataset: str, threat: str, model: str, read: Reader) -> nn.Module:
     """As `load_network`, but files are not checked, and errors of torch and RobustBench are raised as they are."""
     import_robustbench()
-    # Only now, since RobustBench needs mending before it can be imported, and imports timm.
-    import timm
+    # Only now, since RobustBench needs mending before it can be imported.
     from robustbench.utils import load_model
 
     # Of all models but ensembles.
@@ -139,7 +138,7 @@ def load_unchecked(folder: Path | str, *, dataset: str, threat: str, model: str,
     timm_name = name_in_timm(dataset, threat, model)
     if timm_name:
         # timm's conversions and strict comparison are applied to this checkpoint instead of a download.
-        network = timm.create_model(
+        network = import_timm().create_model(
             timm_name,
             num_classes=CLASSES[dataset],
             pretrained=True,
@@ -158,14 +157,13 @@ def define(*, dataset: str, threat: str, model: str) -> nn.Module:
     """RobustBench's definition of a model, a torch module with arbitrary weights."""
     import_robustbench()
     # Only now, as in `load_unchecked`.
-    import timm
     from robustbench.model_zoo import model_dicts
     from robustbench.model_zoo.enums import BenchmarkDataset, ThreatModel
     from torchvision.models import resnet50
 
     timm_name = name_in_timm(dataset, threat, model)
     if timm_name:
-        return timm.create_model(timm_name, num_classes=CLASSES[dataset], pretrained=False)
+        return import_timm().create_model(timm_name, num_classes=CLASSES[dataset], pretrained=False)
     models = model_dicts[BenchmarkDataset(dataset)][ThreatModel(threat)]
     with _constants_on_the_cpu(), _torchvision_weights_from(lambda: resnet50().state_dict()):
         return models[model]["model"]()
@@ -177,10 +175,8 @@ def name_in_timm(dataset: str, threat: str, model: str) -> str | None:
     It is formed as in RobustBench's load_model, since the tables of RobustBench contain outdated names.
     """
     import_robustbench()
-    import timm
-
     name = f"{model}_{dataset}_{threat}".lower().replace("-", "_")
-    return name if timm.is_model(name) else None
+    return name if import_timm().is_model(name) else None
 
 
 # Replacements in the libraries while they load

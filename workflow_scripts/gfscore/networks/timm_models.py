@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gfscore.core.errors import InputError
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT, PRETRAINED
 from gfscore.networks.checkpoints import load_checkpoint, weights_of
-from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.compatibility import import_timm
 from gfscore.networks.model_source import Settings
 from gfscore.networks.torch_models import with_preprocessing, with_weights
 
@@ -73,10 +73,7 @@ def build_timm(settings: Settings, path: Path | str, *, classes: int) -> nn.Modu
     InputError
         For an unknown name, with the nearest known one, and for arguments in RESERVED.
     """
-    # timm imports torchvision, which may need mending for a CPU build of torch.
-    import_torchvision()
-    import timm
-
+    timm = import_timm()
     name, arguments = settings["architecture"], settings["arguments"]
     if not timm.is_model(name):
         close = get_close_matches(str(name), timm.list_models(), n=1)
@@ -101,10 +98,8 @@ def build_timm(settings: Settings, path: Path | str, *, classes: int) -> nn.Modu
 def _outputs_in_file(settings: Settings, path: Path | str) -> int:
     # Rows of the last layer in the file: of its outputs only some are classes of the data.
     build_timm(settings, path, classes=0)
-    import timm
-
-    configuration = timm.create_model(settings["architecture"], pretrained=False, **settings["arguments"]).default_cfg
-    layers = configuration["classifier"]
+    network = import_timm().create_model(settings["architecture"], pretrained=False, **settings["arguments"])
+    layers = network.default_cfg["classifier"]
     layer = layers if isinstance(layers, str) else layers[0]
     weights = weights_of(load_checkpoint(settings, path), path, which=settings["weights"])
     for name, value in weights.items():

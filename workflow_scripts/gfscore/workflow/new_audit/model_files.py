@@ -19,7 +19,7 @@ from gfscore.core.labels import imagenet_names
 from gfscore.core.names import require_utf8
 from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.checkpoints import load_checkpoint, weights_of
-from gfscore.networks.compatibility import import_torchvision
+from gfscore.networks.compatibility import import_timm, import_torchvision
 from gfscore.networks.model_source import CHECKPOINTS
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.programs import KINDS, kind_of_program, require_usable
@@ -177,10 +177,8 @@ def _weights(path: Path, request: Request) -> NewModel:
         )
     library, _, network = request.architecture.rpartition(":")
     if library == "timm":
-        import_torchvision()
-        import timm
-
-        pretrained: Any = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
+        timm = import_timm()
+        pretrained = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
         stated = StatedInput()
         if pretrained:
             stated = input_of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
@@ -284,12 +282,10 @@ def _arguments_of_timm(
 ) -> dict[str, dict[str, Any]]:
     # Setting `arguments`, by which timm builds the network of a folder: model_args without what follows from the data,
     # and the size of images where the network is made for one and it is another than by default.
-    import_torchvision()
-    import timm
-
+    timm = import_timm()
     arguments = {key: value for key, value in model_args.items() if key not in RESERVED}
     size = list(pretrained.get("input_size") or [])[1:]
-    default: Any = timm.get_pretrained_cfg(architecture) if timm.is_model(architecture) else None
+    default = timm.get_pretrained_cfg(architecture) if timm.is_model(architecture) else None
     if pretrained.get("fixed_input_size") and size and default and size != list(default.input_size)[1:]:
         arguments.setdefault("img_size", size)
     return {"arguments": arguments} if arguments else {}
@@ -310,10 +306,8 @@ def find_named(name: str) -> NewModel:
         downloads them.
     """
     models = import_torchvision().models
-    import timm
-
     library, _, network = name.rpartition(":")
-    networks = {"timm": timm.list_models(), "torchvision": models.list_models(module=models)}
+    networks = {"timm": import_timm().list_models(), "torchvision": models.list_models(module=models)}
     if library not in (*networks, ""):
         raise InputError(f"{name}: neither a file nor a network; networks are timm:NAME and torchvision:NAME")
     # timm's tags follow a point: resnet50.a1_in1k.
@@ -327,9 +321,7 @@ def find_named(name: str) -> NewModel:
 
 
 def _of_timm(name: str) -> NewModel:
-    import timm
-
-    pretrained: Any = timm.get_pretrained_cfg(name, allow_unregistered=False)
+    pretrained = import_timm().get_pretrained_cfg(name, allow_unregistered=False)
     settings = pretrained.to_dict() if pretrained else {}
     path = None
     if settings.get("hf_hub_id"):
