@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ FULL, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
 
 TF32_CAPABILITY = 8
 """Least compute capability of a GPU with TF32."""
+
+Value = TypeVar("Value")
 
 DRIFT_SAMPLES = 256
 """Number of samples that are computed in float32 too, spread over all."""
@@ -82,7 +84,7 @@ def tensor_float(allowed: bool) -> Iterator[None]:
             operation.fp32_precision = precision
 
 
-def _readable(read: Callable[[], Any]) -> Any:
+def _readable(read: Callable[[], Value]) -> Value | None:
     # torch refuses to read a setting for all operations where that of a single one says otherwise.
     try:
         return read()
@@ -111,7 +113,6 @@ def faster(classifier: Classifier, *, precision: str, device: str) -> Iterator[N
         Its network is on the device; one without a network runs as ever.
     precision : str
         "float32", "tf32" or "bfloat16".
-
     device : str
         "cpu" or "cuda".
 
