@@ -358,8 +358,9 @@ def class_count(run: Callable[[Images], object], image_shape: Sequence[int], *, 
 def failed_network_error(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
     """Error for a network, named `where`, that fails on images of a shape (C, H, W)."""
     return InputError(
-        f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, or the "
-        "arguments of the architecture, or write a network that takes nothing but images (n, C, H, W)"
+        f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, for "
+        "gfscore audit by --size (make: SIZE=), or the arguments of the architecture, or write a network that takes "
+        "nothing but images (n, C, H, W)"
     )
 
 
