@@ -40,6 +40,16 @@ def test_snakemake_gets_the_options_as_they_are(tmp_path, monkeypatch):
     assert commands[0][-3:] == ["--configfile", "good.yaml", "--dry-run"]
 
 
+def test_an_environment_whose_path_a_shell_splits_is_refused_with_another_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **how: subprocess.CompletedProcess([], 0))
+    monkeypatch.setattr(sys, "executable", "/home/Zoë/gfscore/.venv/bin/python")
+    assert running.run_workflow([]) == 0
+    monkeypatch.setattr(sys, "executable", "/home/my files/gfscore/.venv/bin/python")
+    with pytest.raises(InputError, match=r"my files.*VENV="):
+        running.run_workflow([])
+
+
 INTERRUPTED = """
 import pathlib, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -57,6 +57,9 @@ SHOWN_STEPS = 2
 LOCATION = re.compile(r"WorkflowError( in file .*)?:?$|WorkflowError in file|  File \".*\", line \d+, in ")
 """Line of a message that says where in a rule file it was raised, which says nothing of its cause."""
 
+SPLIT_BY_A_SHELL = re.compile(r"[\s\"'$&|;<>()*?`\\]")
+"""Characters that make other words of a path, where nothing quotes it."""
+
 SECONDS_LEFT = re.compile(r"about (\d+) s left")
 
 
@@ -78,8 +81,14 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     Raises
     ------
     InputError
-        For a configuration file that is not YAML: Snakemake would name neither file nor line.
+        For a configuration file that is not YAML: Snakemake would name neither file nor line. For an environment in a
+        folder with a blank, say, in its path.
     """
+    if SPLIT_BY_A_SHELL.search(sys.executable):
+        raise InputError(
+            f"{sys.executable}: Snakemake starts Python by this path without quotes, so that a blank, a quote or the like "
+            "in it fails; move the folder, or put the environment elsewhere: make audit VENV=/path/of/environment"
+        )
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
     for configuration in parser.parse_known_args(options)[0].configfile:
