@@ -24,7 +24,7 @@ from gfscore.core.names import printable
 from gfscore.measures.declaration import Measure
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 from gfscore.tables.parquet_tables import TableFile, write_table
-from gfscore.tables.table import LABEL, MEASURED, SAMPLE_ID, Table
+from gfscore.tables.table import LABEL, MEASURED, SAMPLE_ID, Column, Table
 
 RELEASE_VALUES = Table(
     name="release_values",
@@ -33,9 +33,9 @@ RELEASE_VALUES = Table(
         *MEASURED,
         SAMPLE_ID,
         LABEL,
-        ("low", pa.float64(), "smallest value that the sample may have had in the earlier release"),
-        ("high", pa.float64(), "largest value; the same where it is known, the whole range where it is missing"),
-        ("missing", pa.bool_(), "the earlier release has no value of the sample"),
+        Column("low", pa.float64(), "smallest value that the sample may have had in the earlier release"),
+        Column("high", pa.float64(), "largest value; the same where it is known, the whole range where it is missing"),
+        Column("missing", pa.bool_(), "the earlier release has no value of the sample"),
     ),
 )
 """Values per sample of an earlier release, under the names that its models have in the audit."""

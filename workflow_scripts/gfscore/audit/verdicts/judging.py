@@ -228,34 +228,39 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
 def _open_samples(
     bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float, *, needed_per_class: int | None
 ) -> OpenSamples | None:
-    # Open samples of an undecided model, with its verdicts if all of them had the lowest or the highest value;
-    # `needed_per_class` is the number of samples that would settle it as they are, None where no number does.
-    is_open = bounds.largest.values > bounds.samples.values
+    # Samples of unknown value in the classes that an undecided verdict depends on; None without any. With
+    # `needed_per_class` samples, as large a share of them open, the rule would be decided; None: with no number.
     classes = np.repeat(np.arange(len(bounds.n)), bounds.n)
+    is_open = bounds.largest.values > bounds.samples.values
     if statistic.one_class is not None:
         is_open &= classes == statistic.one_class
     elif rule.statistic == WORST_CLASS:
-        # Those of a class that surely reaches the threshold do not matter.
-        is_open &= (bounds.lower(alpha) < rule.threshold)[classes]
+        may_miss_threshold = bounds.lower(alpha) < rule.threshold
+        is_open &= may_miss_threshold[classes]
     if not is_open.any():
         return None
 
-    # They are the cause if no number of samples settles the model as it is, but would if they were decided.
-    verdicts = []
-    decidable = False
-    for values in (bounds.samples, bounds.largest):
-        decided = replace(bounds, samples=values, upper_samples=None)
-        verdict = rule.verdict(*statistic.bounds(decided, alpha))
-        if needed_per_class is None and verdict == INCONCLUSIVE:
-            decidable |= _fewest_samples(decided, rule, statistic, alpha) is not None
-        verdicts.append(verdict)
-    decidable |= set(verdicts) != {INCONCLUSIVE}
+    if_lowest = replace(bounds, upper_samples=None)
+    if_highest = replace(bounds, samples=bounds.largest, upper_samples=None)
+
+    # Open samples are the cause where more samples alone would not decide the rule, but known values would, on these
+    # samples or on more.
+    cause = needed_per_class is None and (
+        _can_be_decided(if_lowest, rule, statistic, alpha) or _can_be_decided(if_highest, rule, statistic, alpha)
+    )
     return OpenSamples(
         count=int(is_open.sum()),
-        if_lowest=verdicts[0],
-        if_highest=verdicts[1],
-        cause=needed_per_class is None and decidable,
+        if_lowest=rule.verdict(*statistic.bounds(if_lowest, alpha)),
+        if_highest=rule.verdict(*statistic.bounds(if_highest, alpha)),
+        cause=cause,
     )
+
+
+def _can_be_decided(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> bool:
+    # Whether these samples decide the rule, or some larger number of samples with the same distribution would.
+    if rule.verdict(*statistic.bounds(bounds, alpha)) != INCONCLUSIVE:
+        return True
+    return _fewest_samples(bounds, rule, statistic, alpha) is not None
 
 
 def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> int | None:

@@ -70,9 +70,15 @@ class SampleCounts(Record):
 class OpenSamples(Record):
     """Samples whose value is not known, because no proof and no attack decided them or they were not measured.
 
-    `count` of them, in classes that do not surely reach the threshold; `if_lowest` and `if_highest` are the verdicts on
-    the same samples if all of these had the lowest or the highest value; `cause` is whether they are why the model is
-    undecided: more samples, of which as large a share were open, would not decide it.
+    Attributes
+    ----------
+    count : int
+        Open samples in the classes that the verdict depends on: for the worst class, those that may miss the threshold.
+    if_lowest, if_highest : str
+        Verdicts on the same samples if all open ones had the lowest, or the highest, possible value.
+    cause : bool
+        Whether open samples are why the model is undecided: more samples would decide it only if their values were
+        known.
     """
 
     count: int
