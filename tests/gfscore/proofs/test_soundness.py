@@ -34,7 +34,7 @@ def bounded(network, image, label, eps, norm):
     rivals = np.array([j for j in range(network.classes) if j != label])
     functions = tightening.functions_of(margins(network, label, rivals))
     relaxation = tightening.relaxation
-    if not relaxation.units:
+    if not relaxation.unit_count:
         return relaxation.lower(functions, relaxation.branches(len(rivals)), exact=True).lower, tightening.states
     fast = relaxation.to(torch.float32, CPU)
     search = improved(fast, functions.to(torch.float32, CPU), fast.branches(len(rivals)), steps=3, rate=0.2)

@@ -81,6 +81,12 @@ class TreeProof:
     slopes: NDArray[np.uint8]
     multipliers: NDArray[np.float32]
 
+    @classmethod
+    def of_whole_ball(cls, rival: int) -> TreeProof:
+        """Without a split, by the slopes of CROWN."""
+        leaf = np.array([-1])
+        return cls(rival, leaf, leaf, np.zeros((1, 0), dtype=np.uint8), np.zeros(0, dtype=np.float32))
+
 
 @dataclass(frozen=True)
 class Certificate:

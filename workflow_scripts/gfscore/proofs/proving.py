@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 import torch
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfscore.proofs.balls import Ball, ball
-from gfscore.proofs.branching import BranchAndBound, Tree
+from gfscore.proofs.branching import BranchAndBound, RelaxedMargins, Tree
 from gfscore.proofs.certificates import Certificate, Claim, LayerProof, TreeProof, image_digest
 from gfscore.proofs.layers import IMAGE, Interval, LayeredNetwork
 from gfscore.proofs.operators.declaration import Array
-from gfscore.proofs.slopes import improved, rounded
+from gfscore.proofs.slopes import rounded
 from gfscore.proofs.tightening import CPU, RATE, Tightening, as_branches, margins
 
 LAYER_STEPS = 10
@@ -24,10 +25,31 @@ MARGIN_STEPS = 40
 """Steps of the optimisation of slopes for bounds on margins."""
 
 BATCHES = {"cpu": 128, "cuda": 4096}
-"""Parts of a ball that are split at once, by type of device."""
+"""Subproblems that are split at once, by type of device."""
 
 IMAGES_AT_ONCE = 64
 """Images whose intervals are computed at once."""
+
+ALL = slice(None)
+
+
+class Method(StrEnum):
+    """What decides whether a ball is proven, in the order in which they are tried."""
+
+    PREDICTION = "prediction"
+    """The image itself is misclassified."""
+
+    IBP = "ibp"
+    """Interval arithmetic."""
+
+    CROWN = "crown"
+    """Linear bounds."""
+
+    ALPHA = "alpha"
+    """Linear bounds with optimised slopes."""
+
+    BRANCHES = "branches"
+    """Branch and bound, by a proof or a counterexample."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +62,8 @@ class Proof:
         Whether all points of the ball have the label as their class, in real arithmetic with the network's weights.
     lower : float
         Lower bound of z_y - z_j over the ball and all other classes j, also where it is not positive.
-    decided_by : str
-        "prediction" where the image itself is misclassified. "ibp", "crown", "alpha" or "branches": method that proved
-        the last margin; "branches" also for a counterexample. Empty where neither was found.
+    decided_by : Method or None
+        What proved the last margin, or found the image or a point of the ball misclassified; None where nothing did.
     branches : int
         Parts that the ball was split into, over all margins.
     evaluations : int
@@ -55,7 +76,7 @@ class Proof:
 
     proven: bool
     lower: float
-    decided_by: str
+    decided_by: Method | None
     branches: int
     evaluations: int
     certificate: Certificate | None
@@ -204,7 +225,7 @@ def _rivals(network: LayeredNetwork, label: int) -> NDArray[np.int64]:
 @dataclass
 class _Search:
     # The search for a proof in one ball. `lower`: best bound so far of the margin over each rival, (K - 1,). `trees`:
-    # splits by index of the rival, for those that reached branch and bound.
+    # splits of the margins that branch and bound was needed for, by index of the rival.
 
     network: LayeredNetwork
     ball: Ball
@@ -216,140 +237,152 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.rivals = _rivals(self.network, self.claim.label)
+        self.tightening = Tightening(self.network, self.ball)
 
     def run(self, image: NDArray[np.float32], budget: int, device: str) -> Proof:
-        with torch.no_grad():
-            logits = self.network.graph.logits(torch.from_numpy(image[None]).double())[0].numpy()
-        self.evaluations = len(self.rivals)
-        if not (logits[self.claim.label] > logits[self.rivals]).all():
-            return self._proof("prediction", None)
-        tightening = Tightening(self.network, self.ball)
-        if not len(self._unproven()):
-            return self._proof("ibp", tightening)
+        decided_by = self._decide(image, budget, device)
+        proven = decided_by not in (None, Method.PREDICTION) and self.counterexample is None
+        return Proof(
+            proven=proven,
+            lower=float(self.lower.min()),
+            decided_by=decided_by,
+            branches=sum(len(tree.parts) for tree in self.trees.values() if tree.is_split),
+            evaluations=self.evaluations,
+            certificate=self._certificate() if proven else None,
+            counterexample=self.counterexample,
+        )
 
-        intervals = self.lower.copy()
-        for _ in self.network.layers:
-            tightening.add_layer(0)
-        self._bound_by_crown(tightening)
-        if not len(self._unproven()):
-            return self._proof("crown", tightening)
-        # About how many evaluations optimised slopes take: two bounds for each unit after the first block, one for each
-        # margin, each with all steps of the optimisation, its start and exact bounds.
-        units = sum(len(block.places) for block in tightening.relaxation.blocks[1:])
-        needed = 2 * units * (LAYER_STEPS + 3) + len(self._unproven()) * (MARGIN_STEPS + 2)
-        if self.evaluations + tightening.evaluations + needed > budget:
-            return self._proof("", tightening)
+    def _decide(self, image: NDArray[np.float32], budget: int, device: str) -> Method | None:
+        # The first method that decides the ball; None where none does within the budget.
+        if self._is_misclassified(image):
+            return Method.PREDICTION
+        if self._is_proven():
+            return Method.IBP
 
+        interval_bounds = self.lower.copy()
+        self._bound_layers(slope_steps=0)
+        self._bound_margins()
+        if self._is_proven():
+            return Method.CROWN
+        if self.evaluations + self._evaluations_of_slopes() > budget:
+            return None
+
+        return self._decide_by_slopes(interval_bounds, budget, device)
+
+    def _decide_by_slopes(self, interval_bounds: Array, budget: int, device: str) -> Method | None:
         # A certificate has one set of slopes for the layers, so that margins that CROWN has proven with its own slopes
         # must be proven anew with the optimised ones.
-        self.evaluations += tightening.evaluations
-        self.lower = intervals
-        tightening = Tightening(self.network, self.ball)
-        for _ in self.network.layers:
-            tightening.add_layer(LAYER_STEPS)
-        self._bound_by_crown(tightening)
-        if not tightening.relaxation.units:
-            return self._proof("crown" if not len(self._unproven()) else "", tightening)
-        return self._branch(tightening, budget, device)
+        self.lower = interval_bounds
+        self._bound_layers(slope_steps=LAYER_STEPS)
+        self._bound_margins()
+        if not self.tightening.relaxation.unit_count:
+            return Method.CROWN if self._is_proven() else None
+        if self._is_proven():
+            return Method.ALPHA
+
+        trees = self._branch_and_bound(budget, device)
+        if self.counterexample is not None:
+            return Method.BRANCHES
+        if not self._is_proven():
+            return None
+        return Method.BRANCHES if any(tree.is_split for tree in trees) else Method.ALPHA
+
+    def _is_misclassified(self, image: NDArray[np.float32]) -> bool:
+        with torch.no_grad():
+            logits = self.network.graph.logits(torch.from_numpy(image[None]).double())[0].numpy()
+        self.evaluations += len(self.rivals)
+        return not (logits[self.claim.label] > logits[self.rivals]).all()
+
+    def _is_proven(self) -> bool:
+        return len(self._unproven()) == 0
 
     def _unproven(self) -> NDArray[np.int64]:
         # Indices of the rivals over which no margin is proven; a bound may be NaN.
         return np.flatnonzero(~(self.lower > 0))
 
-    def _bound_by_crown(self, tightening: Tightening) -> None:
+    def _bound_layers(self, *, slope_steps: int) -> None:
+        # The network's relaxation in the ball, made anew.
+        self.tightening = Tightening(self.network, self.ball)
+        for _ in self.network.layers:
+            self.tightening.add_layer(slope_steps)
+        self.evaluations += self.tightening.evaluations
+
+    def _bound_margins(self) -> None:
+        # By CROWN.
         unproven = self._unproven()
-        functions = tightening.functions_of(margins(self.network, self.claim.label, self.rivals[unproven]))
-        relaxation = tightening.relaxation
-        bound = relaxation.lower(functions, relaxation.branches(len(unproven)), exact=True)
-        self.lower[unproven] = np.fmax(self.lower[unproven], bound.lower.numpy())
+        relaxed = self._relaxed_margins(unproven)
+        bound = relaxed.bound(ALL, relaxed.relaxation.branches(len(unproven)), exact=True)
+        self._raise(unproven, bound.lower)
         self.evaluations += len(unproven)
 
-    def _branch(self, tightening: Tightening, budget: int, device: str) -> Proof:
-        unproven = self._unproven()
-        if not len(unproven):
-            return self._proof("alpha", tightening)
-        relaxation = tightening.relaxation
-        functions = tightening.functions_of(margins(self.network, self.claim.label, self.rivals[unproven]))
-        fast, fast_functions = relaxation.to(torch.float32, device), functions.to(torch.float32, device)
-        search = improved(fast, fast_functions, fast.branches(len(unproven)), steps=MARGIN_STEPS, rate=RATE)
-        self.evaluations += search.evaluations
-        bound = relaxation.lower(functions, as_branches(rounded(search.branches.slopes).to(CPU)), exact=True)
-        self.lower[unproven] = np.fmax(self.lower[unproven], bound.lower.numpy())
+    def _evaluations_of_slopes(self) -> int:
+        # About how many evaluations optimised slopes take: two bounds for each unit after the first block, one for each
+        # margin, each with all steps of the optimisation, its start and exact bounds.
+        units = sum(len(block.places) for block in self.tightening.relaxation.blocks[1:])
+        return 2 * units * (LAYER_STEPS + 3) + len(self._unproven()) * (MARGIN_STEPS + 2)
 
-        device_type = torch.device(device).type
-        branch_and_bound = BranchAndBound(
-            relaxation=fast,
-            exact=relaxation.to(torch.float64, device),
-            functions=fast_functions,
-            exact_functions=functions.to(torch.float64, device),
+    def _branch_and_bound(self, budget: int, device: str) -> list[Tree]:
+        unproven = self._unproven()
+        relaxed = self._relaxed_margins(unproven)
+        fast = relaxed.to(torch.float32, device)
+        whole_ball = fast.improved(ALL, fast.relaxation.branches(len(unproven)), steps=MARGIN_STEPS, rate=RATE)
+        self.evaluations += whole_ball.evaluations
+        slopes = rounded(whole_ball.branches.slopes).to(CPU)
+        self._raise(unproven, relaxed.bound(ALL, as_branches(slopes), exact=True).lower)
+
+        search = BranchAndBound(
+            margins=fast,
+            exact_margins=relaxed.to(torch.float64, device),
             trees=[Tree(int(rival)) for rival in self.rivals[unproven]],
-            batch=BATCHES.get(device_type, BATCHES["cuda"]),
+            batch=BATCHES.get(torch.device(device).type, BATCHES["cuda"]),
             smallest_margins=self._smallest_margins,
         )
-        spent = self.evaluations + tightening.evaluations
-        branch_and_bound.run(search.branches, search.lower, search.gains, budget - spent)
-        self.evaluations += branch_and_bound.evaluations
-        for index, tree, lower in zip(unproven, branch_and_bound.trees, branch_and_bound.lower, strict=True):
-            self.trees[int(index)] = tree
-            if tree.complete:
-                self.lower[index] = max(self.lower[index], lower)
-        if branch_and_bound.counterexample is not None:
-            point = branch_and_bound.counterexample.cpu().numpy().astype(np.float32)
-            self.counterexample = point.reshape(self.network.graph.image_shape)
-            return self._proof("branches", tightening)
-        if len(self._unproven()):
-            return self._proof("", tightening)
-        split = any(len(tree.units) > 1 for tree in self.trees.values())
-        return self._proof("branches" if split else "alpha", tightening)
+        counterexample = search.run(whole_ball, budget=budget - self.evaluations)
+        self.evaluations += search.evaluations
+        for index, tree in zip(unproven.tolist(), search.trees, strict=True):
+            self.trees[index] = tree
+            if tree.is_proven:
+                self.lower[index] = max(self.lower[index], tree.lower)
+        if counterexample is not None:
+            pixels = counterexample.cpu().numpy().astype(np.float32)
+            self.counterexample = pixels.reshape(self.network.graph.image_shape)
+        return search.trees
+
+    def _relaxed_margins(self, indices: NDArray[np.int64]) -> RelaxedMargins:
+        # Margins over some of the rivals, in float64.
+        values = margins(self.network, self.claim.label, self.rivals[indices])
+        return RelaxedMargins(self.tightening.relaxation, self.tightening.functions_of(values))
+
+    def _raise(self, indices: NDArray[np.int64], lower: Tensor) -> None:
+        self.lower[indices] = np.fmax(self.lower[indices], lower.numpy())
 
     def _smallest_margins(self, pixels: Tensor) -> Tensor:
+        # Smallest margins (n,) of the network itself at pixels (n, d).
         logits = self.network.graph.logits(pixels.reshape(-1, *self.network.graph.image_shape))
         label, rivals = self.claim.label, torch.from_numpy(self.rivals)
         return logits[:, label] - logits[:, rivals.to(logits.device)].amax(1)
 
-    def _proof(self, decided_by: str, tightening: Tightening | None) -> Proof:
-        proven = decided_by not in ("", "prediction") and self.counterexample is None
-        evaluations = self.evaluations + (tightening.evaluations if tightening else 0)
-        branches = sum(len(tree.units) // 2 + 1 for tree in self.trees.values() if len(tree.units) > 1)
-        return Proof(
-            proven=proven,
-            lower=float(self.lower.min()),
-            decided_by=decided_by,
-            branches=branches,
-            evaluations=evaluations,
-            certificate=self._certificate(tightening) if proven and tightening else None,
-            counterexample=self.counterexample,
-        )
-
-    def _certificate(self, tightening: Tightening) -> Certificate:
-        layers, places, pairs = [], [], []
-        relaxation = tightening.relaxation
+    def _certificate(self) -> Certificate:
+        relaxation = self.tightening.relaxation
+        # Arrays of the right type also without units.
+        layers, places = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        pairs = [np.zeros((0, 2), dtype=np.int64)]
         for block, units in zip(relaxation.blocks, relaxation.slices(), strict=True):
             layers.append(np.full(len(block.places), block.layer))
             places.append(block.places)
             pairs.append(torch.stack([block.pairs.first, block.pairs.second], dim=1).numpy() + units.start)
         proofs = {}
-        for number, slopes in tightening.slopes.items():
+        for number, slopes in self.tightening.slopes.items():
             proofs[number] = LayerProof(slopes.places, slopes.lower.T, slopes.upper.T)
         trees = []
         for index, rival in enumerate(self.rivals.tolist()):
             tree = self.trees.get(index)
-            if tree is None:
-                # One leaf, the whole ball, with the slopes of CROWN.
-                leaf, no_slopes = np.array([-1]), np.zeros((1, 0), dtype=np.uint8)
-                trees.append(TreeProof(rival, leaf, leaf, no_slopes, np.zeros(0, dtype=np.float32)))
-                continue
-            leaves = [tree.leaves[node] for node in sorted(tree.leaves)]
-            leaf_slopes = np.stack([leaf.slopes for leaf in leaves])
-            multipliers = np.concatenate([leaf.multipliers for leaf in leaves])
-            trees.append(TreeProof(rival, np.array(tree.units), np.array(tree.children), leaf_slopes, multipliers))
-        # Arrays of the right type also without units.
-        empty = np.zeros(0, dtype=np.int64)
+            trees.append(TreeProof.of_whole_ball(rival) if tree is None else tree.proof())
         return Certificate(
             claim=self.claim,
-            layers=np.concatenate([empty, *layers]),
-            places=np.concatenate([empty, *places]),
-            pairs=np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs]),
+            layers=np.concatenate(layers),
+            places=np.concatenate(places),
+            pairs=np.concatenate(pairs),
             proofs=proofs,
             trees=tuple(trees),
             lower=float(self.lower.min()),

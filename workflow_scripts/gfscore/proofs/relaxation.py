@@ -2,6 +2,9 @@
 
 Units whose inputs keep one sign in the ball are folded into the affine functions between the others, so that all that
 follows carries the unstable units only.
+
+Terms: a *block* is the m unstable units of one layer; the *place* of a unit is its index among all values of its layer;
+the M *units* are those of all blocks, one block after the other, and the index of a unit is its index among these.
 """
 
 from __future__ import annotations
@@ -105,7 +108,7 @@ class Pairs:
     Attributes
     ----------
     first, second : Tensor
-        (P,) places of the units in the block.
+        (P,) indices of the units in the block.
     slack : Tensor
         (P, 1), above 0.
     reach : Tensor
@@ -120,8 +123,8 @@ class Pairs:
     @classmethod
     def none(cls) -> Pairs:
         """No pairs."""
-        places, numbers = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 1, dtype=torch.float64)
-        return cls(places, places, numbers, numbers)
+        indices, numbers = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 1, dtype=torch.float64)
+        return cls(indices, indices, numbers, numbers)
 
     def gains(self, outputs: Tensor, signs: Tensor) -> tuple[Tensor, Tensor]:
         """By how much lines above make n bounds too low, (n,), and what of it a unit's coefficient adds, (m, n).
@@ -161,7 +164,7 @@ class Block:
     layer : int
         Number of the layer.
     places : ndarray
-        (m,) their places among the layer's values.
+        (m,) indices of the units among the layer's values.
     image : Matrix
         (m, d): their inputs by pixels.
     units : tuple of Matrix
@@ -286,12 +289,12 @@ class Relaxation:
     ball: TorchBall
 
     @property
-    def units(self) -> int:
-        """Number M of units."""
+    def unit_count(self) -> int:
+        """Number M of unstable units."""
         return sum(len(block.places) for block in self.blocks)
 
     def slices(self) -> list[slice]:
-        """Places of each block among all units."""
+        """Indices of each block's units among all M units."""
         result = []
         start = 0
         for block in self.blocks:
@@ -302,21 +305,21 @@ class Relaxation:
     def branches(self, n: int) -> Branches:
         """The whole ball, n times, with the slopes of CROWN."""
         device, dtype = self.ball.low.device, self.ball.low.dtype
-        slopes = torch.zeros(self.units, n, device=device, dtype=dtype)
-        for block, places in zip(self.blocks, self.slices(), strict=True):
-            slopes[places] = block.lower_slope
-        signs = torch.zeros(self.units, n, device=device, dtype=torch.int8)
+        slopes = torch.zeros(self.unit_count, n, device=device, dtype=dtype)
+        for block, units in zip(self.blocks, self.slices(), strict=True):
+            slopes[units] = block.lower_slope
+        signs = torch.zeros(self.unit_count, n, device=device, dtype=torch.int8)
         return Branches(slopes, signs, torch.zeros_like(slopes))
 
     def lines_above(self, branches: Branches) -> list[Above]:
         """Lines above the units of each block: through both ends, and where a part is split the unit itself."""
         result = []
-        for block, places in zip(self.blocks, self.slices(), strict=True):
-            whole = branches.signs[places] == 0
+        for block, units in zip(self.blocks, self.slices(), strict=True):
+            whole = branches.signs[units] == 0
             if bool(whole.all()):
                 result.append(Above(block.upper_slope, block.upper_intercept))
                 continue
-            slopes = torch.where(whole, block.upper_slope, branches.slopes[places])
+            slopes = torch.where(whole, block.upper_slope, branches.slopes[units])
             result.append(Above(slopes, block.upper_intercept * whole))
         return result
 
@@ -351,22 +354,22 @@ class Relaxation:
         outputs = [coefficients.clone() for coefficients in functions.units]
         image, constant = functions.image.clone(), functions.constant
         error = functions.error
-        roundings = gamma(self.units + functions.image.shape[0] + 4 * len(self.blocks) + 32)
+        roundings = gamma(self.unit_count + functions.image.shape[0] + 4 * len(self.blocks) + 32)
         slices = self.slices()
-        slopes_in_place, gains_in_place = [], []
+        line_slopes, pair_gains = [], []
         for index in reversed(range(len(outputs))):
             block = self.blocks[index]
             multipliers = branches.multipliers[slices[index]]
             below = branches.slopes[slices[index]] if block.splits else block.lower_slope
 
             slopes = torch.where(outputs[index] > 0, below, above[index].slopes)
-            slopes_in_place.append(slopes)
+            line_slopes.append(slopes)
             inputs = outputs[index] * slopes - multipliers
             summands = _weighted_sum(above[index].intercepts, outputs[index].clamp(max=0))
             if not block.splits:
                 summands = summands + dot(block.lower_intercept, outputs[index].clamp(min=0))
             gains, gains_by_unit = block.pairs.gains(outputs[index], branches.signs[slices[index]])
-            gains_in_place.append(gains_by_unit)
+            pair_gains.append(gains_by_unit)
             constant = constant + summands + gains + dot(block.constant, inputs)
             image.addmm_(block.image.backward, inputs)
             for earlier, matrix in enumerate(block.units):
@@ -387,7 +390,7 @@ class Relaxation:
             error = error + roundings * (constant.abs() + least.abs() + functions.constant.abs())
             lower = lower - error * (1 + roundings) - TINY * (1 + len(image))
             image = image[:0]
-        return Bound(lower, tuple(outputs), tuple(reversed(slopes_in_place)), tuple(reversed(gains_in_place)), image)
+        return Bound(lower, tuple(outputs), tuple(reversed(line_slopes)), tuple(reversed(pair_gains)), image)
 
     def gradients(self, bound: Bound, above: list[Above], *, gains: bool) -> Gradients:
         """Derivatives of bounds, and where asked for the gains of splits.
@@ -457,7 +460,7 @@ T = TypeVar("T")
 
 
 def _converted(value: T, dtype: torch.dtype, device: str) -> T:
-    # A dataclass with its tensors in another number type, at any depth; places stay integers.
+    # A dataclass with its tensors in another number type, at any depth; indices stay integers.
     if isinstance(value, Tensor):
         return value.to(device, dtype if value.is_floating_point() else value.dtype)  # type: ignore[return-value]
     if isinstance(value, tuple):

@@ -229,7 +229,7 @@ class Tightening:
             branches = self.relaxation.branches(len(places))
             inputs.narrow(places, self._crown_bounds(functions, branches, branches))
             places, functions = inputs.still_in_need(places, functions)
-        if len(places) and self.relaxation.units and steps:
+        if len(places) and self.relaxation.unit_count and steps:
             inputs.narrow(places, self._optimised(number, places, functions, steps))
             places, functions = inputs.still_in_need(places, functions)
         pairs = self._pairs(inputs, places, functions) if steps else Pairs.none()
@@ -248,7 +248,7 @@ class Tightening:
 
         largest_sum = torch.zeros(len(first), dtype=torch.float64)
         branches = self.relaxation.branches(len(first))
-        if self.relaxation.units:
+        if self.relaxation.unit_count:
             # Without earlier units, bounds take as little time as intervals, which do not count as evaluations either.
             self.evaluations += 4 * len(first)
         for sign in (1, -1):
@@ -278,7 +278,7 @@ class Tightening:
         )
 
     def _proposed_pairs(self, functions: Functions) -> tuple[Tensor, Tensor]:
-        # Pairs of m functions, each with the PARTNERS others that are most similar to it: places (P,) of the first and
+        # Pairs of m functions, each with the PARTNERS others that are most similar to it: indices (P,) of the first and
         # of the second ones.
         ball = self.relaxation.ball
         # How far each pixel and each unit of earlier layers can move each function, (d + M, m).

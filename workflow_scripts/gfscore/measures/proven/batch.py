@@ -116,7 +116,7 @@ def measure_batch(
                 points[row] = point[0]
                 fooled[row] = True
                 status[row] = "refuted"
-                decided_by[row] = proof.decided_by
+                decided_by[row] = str(proof.decided_by)
                 continue
         lower[row] = proof.lower
         if proof.certificate is not None:
@@ -126,7 +126,7 @@ def measure_batch(
                 print(f"sample {row} of the batch stays open: the checker does not confirm its proof")
                 continue
             status[row] = "proven"
-            decided_by[row] = proof.decided_by
+            decided_by[row] = str(proof.decided_by)
             certificates[row] = proof.certificate.to_bytes()
             lower32[row] = margin32
 
