@@ -158,9 +158,9 @@ def prepare_checkpoint(
     """
     path = Path(path)
     require_regular(path)
-    check = first_bytes if plain else require_checkpoint
-    # With a pinned digest nothing is written, so that the folder may be read-only.
+    check_content = first_bytes if plain else require_checkpoint
     expected = sha256.lower() if sha256 else recorded_digest(path)
+
     if not path.exists():
         if not url:
             raise InputError(
@@ -170,35 +170,45 @@ def prepare_checkpoint(
         # Imported late, because every job that opens a classifier imports this module.
         from gfscore.networks.downloads import download
 
-        download(url, path, check=check, sha256=expected)
+        download(url, path, check=check_content, sha256=expected)
 
     try:
-        check(path)
+        check_content(path)
         digest = sha256_of_file(path)
         if expected and digest != expected:
-            if sha256:
-                origin, correction = "pinned in the entry", "correct the pin"
-            else:
-                record = _record_of(path)
-                origin, correction = f"recorded in {record.name}", f"delete {record}"
-            raise InputError(
-                f"{path}: sha256 is {digest[:12]}, but {expected[:12]} is {origin}; put the right file in place, or, "
-                f"if this file is the right one, {correction}"
-            )
+            raise _wrong_digest(path, digest, expected, pinned=bool(sha256))
     except InputError as error:
         advice = "; to download it again, move it away" if url else ""
         raise InputError(f"{error}{advice}") from error
+
+    # With a pinned digest nothing is written, so that the folder may be read-only.
     if not expected and record_digest:
-        record = _record_of(path)
-        try:
-            write_text(record, f"{digest}  {path.name}\n")
-        except OSError as error:
-            raise InputError(
-                f"{record}: cannot be written ({error.strerror}); make the folder writable, or copy the "
-                "checkpoint to one that is"
-            ) from error
-        print(f"{path}: sha256 {digest} recorded in {record.name}; it is enforced from now on")
+        _record(path, digest)
     return digest
+
+
+def _wrong_digest(path: Path, digest: str, expected: str, *, pinned: bool) -> InputError:
+    if pinned:
+        origin, correction = "pinned in the entry", "correct the pin"
+    else:
+        record = _record_of(path)
+        origin, correction = f"recorded in {record.name}", f"delete {record}"
+    return InputError(
+        f"{path}: sha256 is {digest[:12]}, but {expected[:12]} is {origin}; put the right file in place, or, if this "
+        f"file is the right one, {correction}"
+    )
+
+
+def _record(path: Path, digest: str) -> None:
+    record = _record_of(path)
+    try:
+        write_text(record, f"{digest}  {path.name}\n")
+    except OSError as error:
+        raise InputError(
+            f"{record}: cannot be written ({error.strerror}); make the folder writable, or copy the checkpoint to one "
+            "that is"
+        ) from error
+    print(f"{path}: sha256 {digest} recorded in {record.name}; it is enforced from now on")
 
 
 def require_digest(path: Path | str, sha256: str) -> None:
