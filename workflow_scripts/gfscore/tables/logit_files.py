@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -79,42 +80,15 @@ def read_logits_file(
         Naming the file.
     """
     columns = columns_of(path, bare="logits", classes=classes)
-    if member is not None:
-        if member not in columns:
-            raise InputError(f"{path}: {unknown_name('array or column', member, list(columns))}; correct `member`")
-        logits = columns[member]
-        columns = {name: columns[name] for name in (*LABELS, SAMPLE_ID) if name in columns}
-        columns["logits"] = logits
-    by_class = set(classes) <= set(columns)
-    # Where every class has a column, one of them may be called "y".
-    name, labels = _take_labels(columns, path, classes if by_class else ())
+    class_names = _classes_with_columns(columns, classes) if member is None else ()
+    name, labels = _labels_in(columns, path, class_names)
     if labels is not None:
         labels = class_indices(labels, classes, f"{path}: {name}")
-    sample_id = columns.pop(SAMPLE_ID, None)
-
-    if "logits" in columns:
-        logits = columns["logits"]
-        return logits, labels, _sample_ids(sample_id, logits, path)
-    if Path(path).suffix == ".npz" and not set(classes) <= set(columns):
-        raise InputError(
-            f"{path}: no array `logits`; it holds {few(list(columns)) or 'no other'}; write it with "
-            "numpy.savez(path, logits=..., labels=...)"
-        )
-
-    columns = only(columns, class_columns(columns, classes, path))
-    shapes = [column.shape for column in columns.values()]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
-        listed = ", ".join(f"{name} {column.shape}" for name, column in islice(columns.items(), 5))
-        raise InputError(
-            f"{path}: the arrays {listed} are not columns of logits of equal length; name an array (samples, classes) "
-            "`logits`"
-        )
-    if shapes[0] == (0,):
-        raise InputError(f"{path}: holds a header and no rows; write the file again")
-    for name, column in columns.items():
-        _require_numbers(column, f"{path}: column {name!r}")
-    logits = np.column_stack(list(columns.values()))
-    return logits, labels, _sample_ids(sample_id, logits, path)
+    layout = logits_layout(columns, path, classes=classes, member=member)
+    logits = columns[layout.names[0]]
+    if layout.by_class:
+        logits = _stacked(only(columns, layout.names), path)
+    return logits, labels, _sample_ids(columns.get(SAMPLE_ID), logits, path)
 
 
 def read_labels_file(
@@ -144,7 +118,7 @@ def read_labels_file(
         Naming the file.
     """
     columns = columns_of(path, bare="labels", classes=classes or ())
-    name, labels = _take_labels(columns, path)
+    name, labels = _labels_in(columns, path)
     if labels is None or name is None:
         raise InputError(f"{path}: no labels; name the array or column one of {', '.join(LABELS)}")
     if labels.ndim != 1:
@@ -153,14 +127,11 @@ def read_labels_file(
     return labels, _sample_ids(columns.get(SAMPLE_ID), labels, path), name
 
 
-def _take_labels(
+def _labels_in(
     columns: Columns, path: Path | str, class_names: Collection[str] = ()
 ) -> tuple[str | None, NDArray[np.generic] | None]:
-    # Removes the labels from the columns: `(name, labels)`, or None twice.
-    present: Columns = {}
-    for name in LABELS:
-        if name in columns and name not in class_names:
-            present[name] = columns.pop(name)
+    # `(name, labels)`, or None twice; a column that is named as a class holds no labels.
+    present = only(columns, [name for name in LABELS if name in columns and name not in class_names])
     if not present:
         return None, None
     (name, labels), *further = present.items()
@@ -197,7 +168,84 @@ def _sample_ids(sample_id: NDArray[np.generic] | None, rows: NDArray[Any], path:
     return np.array(texts, dtype=object).astype(str)
 
 
-# ---- columns of classes ----
+# ---- columns of logits ----
+
+
+@dataclass(frozen=True)
+class LogitsLayout:
+    """Where a file holds its logits.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Names of the arrays or columns.
+    by_class : bool
+        Whether each holds the logits of one class: of all classes in label order, or of the second of two classes.
+        Otherwise there is one, of shape (N, K).
+    """
+
+    names: Sequence[str]
+    by_class: bool
+
+
+def logits_layout(
+    columns: Columns, path: Path | str, *, classes: Sequence[str], member: str | None = None
+) -> LogitsLayout:
+    """Where a file holds its logits, by the names of its arrays or columns.
+
+    Parameters
+    ----------
+    columns : dict of ndarray
+        All columns of the file; see columns_of.
+    path : Path or str
+        The file, for messages.
+    classes : sequence of str
+        Names of the K classes.
+    member : str, optional
+        In a file of several models, the array or list column of one.
+
+    Raises
+    ------
+    InputError
+        For an unknown member, and for columns that are not one for each class, or whose order is not clear.
+    """
+    if member is not None:
+        if member not in columns:
+            raise InputError(f"{path}: {unknown_name('array or column', member, list(columns))}; correct `member`")
+        return LogitsLayout([member], by_class=False)
+    if "logits" in columns:
+        return LogitsLayout(["logits"], by_class=False)
+
+    class_names = _classes_with_columns(columns, classes)
+    others = {SAMPLE_ID, *(set(LABELS) - class_names)}
+    candidates = [name for name in columns if name not in others]
+    if Path(path).suffix == ".npz" and not class_names:
+        raise InputError(
+            f"{path}: no array `logits`; it holds {few(candidates) or 'no other'}; write it with "
+            "numpy.savez(path, logits=..., labels=...)"
+        )
+    return LogitsLayout(_class_columns(candidates, classes, path), by_class=True)
+
+
+def _classes_with_columns(columns: Columns, classes: Sequence[str]) -> set[str]:
+    # Where every class has a column, one of them may be called "y", which otherwise holds labels.
+    return set(classes) if set(classes) <= set(columns) else set()
+
+
+def _stacked(columns: Columns, path: Path | str) -> NDArray[Any]:
+    # Columns (N,) of logits as an array (N, K).
+    shapes = [column.shape for column in columns.values()]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+        listed = ", ".join(f"{name} {column.shape}" for name, column in islice(columns.items(), 5))
+        raise InputError(
+            f"{path}: the arrays {listed} are not columns of logits of equal length; name an array (samples, classes) "
+            "`logits`"
+        )
+    if shapes[0] == (0,):
+        raise InputError(f"{path}: holds a header and no rows; write the file again")
+    for name, column in columns.items():
+        _require_numbers(column, f"{path}: column {name!r}")
+    return np.column_stack(list(columns.values()))
 
 
 def _require_numbers(column: NDArray[np.generic], where: str) -> None:
@@ -233,23 +281,8 @@ def _is_number(cell: Any) -> bool:
         return False
 
 
-def class_columns(columns: Columns, classes: Sequence[str], path: Path | str) -> Sequence[str]:
-    """Names of the columns of logits, in label order.
-
-    Parameters
-    ----------
-    columns : dict of ndarray
-        Columns of the file but for labels and sample names.
-    classes : sequence of str
-        Names of the K classes.
-    path : Path or str
-        The file, for messages.
-
-    Raises
-    ------
-    InputError
-        For columns that are not one for each class, or whose order is not clear.
-    """
+def _class_columns(columns: Sequence[str], classes: Sequence[str], path: Path | str) -> Sequence[str]:
+    # Names of the columns of logits in label order, among the columns that hold no labels and no sample names.
     if set(classes) <= set(columns):
         return classes
     for name in columns:
@@ -268,7 +301,7 @@ def class_columns(columns: Columns, classes: Sequence[str], path: Path | str) ->
         return [name]
     if len(columns) != len(classes):
         raise InputError(
-            f"{path}: {len(columns)} columns of logits ({few(list(columns))}) for {len(classes)} "
+            f"{path}: {len(columns)} columns of logits ({few(columns)}) for {len(classes)} "
             "classes; give one column per class, an optional `label` and `sample_id`, and nothing else"
         )
     class_names = {_folded(name) for name in classes}
@@ -280,10 +313,10 @@ def class_columns(columns: Columns, classes: Sequence[str], path: Path | str) ->
             "exactly as its class, or none of them and put them in label order"
         )
     _require_ascending(columns, path)
-    return list(columns)
+    return columns
 
 
-def _require_ascending(columns: Columns, path: Path | str) -> None:
+def _require_ascending(columns: Sequence[str], path: Path | str) -> None:
     # Readers take names such as logit_0, p10 or 7 for class indices, so their order must agree.
     numbers = {}
     frames = set()

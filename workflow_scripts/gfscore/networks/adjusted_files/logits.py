@@ -14,7 +14,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import atomic, require_free
 from gfscore.core.settings import LOGARITHMS
 from gfscore.statistics.logits import ProbabilitiesGiven, is_one_column, require_logits
-from gfscore.tables.logit_files import LABELS, SAMPLE_ID, class_columns, columns_of, read_logits_file
+from gfscore.tables.logit_files import columns_of, logits_layout, read_logits_file
 
 
 def write_adjusted_logits(
@@ -67,10 +67,11 @@ def write_adjusted_logits(
             f"{path}: {error.fault}; give logits, or probabilities that sum to 1 with --probabilities"
         ) from error
     adjusted = _adjusted(logits, offsets, probabilities=probabilities)
-    names = _logit_names(path, classes, member)
+    columns = columns_of(path, bare="logits", classes=classes)
+    layout = logits_layout(columns, path, classes=classes, member=member)
 
     with atomic(target) as temporary:
-        _write(path, temporary, names, adjusted)
+        _write(path, temporary, layout.names, adjusted)
 
 
 def _adjusted(
@@ -87,21 +88,6 @@ def _adjusted(
     scaled = values * np.exp(shift)
     total = 1 - values + scaled if one_column else scaled.sum(axis=1, keepdims=True)
     return (scaled / total).astype(number_type)
-
-
-def _logit_names(path: Path, classes: Sequence[str], member: str | None) -> Sequence[str]:
-    # Names of the arrays or columns that hold the logits, by the rules of read_logits_file: one for all classes, or one
-    # for each class.
-    if member is not None:
-        return [member]
-    columns = columns_of(path, bare="logits", classes=classes)
-    if "logits" in columns:
-        return ["logits"]
-    by_class = set(classes) <= set(columns)
-    for name in (*LABELS, SAMPLE_ID):
-        if not (by_class and name in classes):
-            columns.pop(name, None)
-    return class_columns(columns, classes, path)
 
 
 def _write(path: Path, target: Path, names: Sequence[str], adjusted: NDArray[np.floating]) -> None:
