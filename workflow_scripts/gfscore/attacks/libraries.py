@@ -1,7 +1,7 @@
 """Attacks of public libraries, with the interfaces of gfscore.attacks.ball_attacks and gfscore.attacks.minimal_norm.
 
-Within a ball, FAB and Square are those of pyautoattack 0.2.0. PGD and Auto-PGD are our own, because no library tests
-every iterate and also removes each image from the batch once it is fooled:
+Within a ball, FAB is that of pyautoattack 0.2.0, and so is Square (`square_search`). PGD and Auto-PGD are our own,
+because no library tests every iterate and also removes each image from the batch once it is fooled:
 
 - Auto-PGD of pyautoattack keeps fooled images in the batch to the end of a restart. Its targeted version fails with
   fewer than 4 classes.
@@ -21,7 +21,7 @@ Minimal-norm attacks of these libraries that are not offered, and why:
 foolbox and pyautoattack are imported by the attack that needs them, so that an audit with other attacks needs neither.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -31,17 +31,10 @@ from torch.nn import Module
 from gfscore.attacks.gradient_ascent import Ball, logit_of, misclassified, other_logits, per_image
 from gfscore.attacks.minimal_norm import TINY, length, refine
 from gfscore.attacks.search import missing_gradient_error
-from gfscore.core.errors import InputError
 from gfscore.networks.devices import device_of_weights
 from gfscore.statistics.draws import Draws
 
 LIBRARY_NORMS = {"linf": "Linf", "l2": "L2"}
-
-SMALLEST_SQUARE_IMAGE = 5
-"""Height in pixels below which Square of pyautoattack fails in l2."""
-
-TIED_MARGIN = -1e-30
-"""Margin of a tie in place of 0, so that the Square attack takes it for a misclassification."""
 
 PROJECTIONS = ((1, 0.02), (9, 0.02), (1, 0.002))
 """Projections after Carlini and Wagner's attack, in order: number of class boundaries that are considered, and share by
@@ -177,72 +170,6 @@ def fab_in_ball(
             points[standing[fooled]] = candidates[fooled]
             standing = standing[~fooled]
     return points, passes
-
-
-def square(
-    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws, queries: int
-) -> tuple[Tensor, Tensor]:
-    """Square attack: random search over squares, which needs no gradients; at most `queries` + 1 passes.
-
-    The squares' sizes, places and patterns, and in l_inf their colours, are the same for all images and in every batch:
-    they come from torch's generator, seeded by `draws.common`. All other signs come from a random stream of each image.
-
-    Raises
-    ------
-    InputError
-        For images that are not square or, in l2, smaller than 5 pixels, on which the library fails.
-
-    References
-    ----------
-    Andriushchenko et al. 2020, Algorithms 1 to 3.
-    """
-    from pyautoattack.square import SquareAttack
-
-    height, width = images.shape[2:]
-    too_small = ball["norm"] == "l2" and height < SMALLEST_SQUARE_IMAGE
-    if height != width or too_small:
-        raise InputError(
-            f"attack 'square' does not work on images of {height} x {width} pixels; take it (and autoattack, which "
-            "contains it) out of the attacks of this measure"
-        )
-
-    # Defined in this function because its base class is imported here.
-    class SquareByImage(SquareAttack):
-        """Square attack that takes ties for misclassifications, with a stream of random signs for each image."""
-
-        def __init__(self, network: Module) -> None:
-            super().__init__(
-                network,
-                norm=LIBRARY_NORMS[ball["norm"]],
-                eps=ball["eps"],
-                n_queries=queries,
-                resc_schedule=False,
-                device=images.device,
-            )
-            # Indices of the images not yet fooled: the library evaluates margins of these, in this order.
-            self.standing = torch.arange(len(images), device=images.device)
-            self.streams = 0
-
-        def margin_and_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-            # The library's search takes a tie for a misclassification, but its test before the search does not: where
-            # only ties are left, it would search with an empty batch.
-            margin, loss = super().margin_and_loss(x, y)
-            self.standing = self.standing[margin > 0]
-            return torch.where(margin == 0, TIED_MARGIN, margin), loss
-
-        def random_choice(self, shape: Sequence[int]) -> Tensor:
-            if len(shape) == images.ndim - 1:
-                # (C, 1, 1): colours that all images share, from torch's generator.
-                return super().random_choice(shape)
-            # (m, ...): signs for each of the m images still attacked.
-            self.streams += 1
-            return draws.stream(self.streams)[self.standing].uniform(shape[1:]).sign()
-
-    with as_library_expects(network, seed=draws.common) as counted:
-        attack = SquareByImage(counted)
-        attack.init_hyperparam(images)
-        passes, points = attack.attack_single_run(images, labels)
-    return points, passes.long()
 
 
 def carlini_wagner(

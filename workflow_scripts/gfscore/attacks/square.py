@@ -16,6 +16,6 @@ class Square(AttackSettings):
 
 ATTACK = Attack(
     name="square",
-    in_ball=Form(settings=Square, function="gfscore.attacks.libraries:square"),
+    in_ball=Form(settings=Square, function="gfscore.attacks.square_search:square"),
     follows=NOT_AT_ALL,
 )

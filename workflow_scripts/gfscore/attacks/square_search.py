@@ -1,0 +1,118 @@
+"""The Square attack of pyautoattack, with random numbers that belong to the images."""
+
+from collections.abc import Sequence
+
+import torch
+from pyautoattack.square import SquareAttack
+from torch import Tensor
+from torch.nn import Module
+
+from gfscore.attacks.gradient_ascent import Ball
+from gfscore.attacks.libraries import LIBRARY_NORMS, as_library_expects
+from gfscore.core.errors import InputError
+from gfscore.statistics.draws import Draws
+
+SMALLEST_IMAGE = 5
+"""Height in pixels below which Square of pyautoattack fails in l2."""
+
+TIED_MARGIN = -1e-30
+"""Margin of a tie in place of 0, so that the Square attack takes it for a misclassification."""
+
+
+class SquareByImage(SquareAttack):
+    """Square attack that takes ties for misclassifications, with a stream of random signs for each image.
+
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    images : Tensor
+        (n, C, H, W), the images that are attacked.
+    draws : Draws
+        Random numbers of each image.
+    ball : Ball
+        Norm and radius.
+    queries : int
+        Forward passes of the search.
+    """
+
+    def __init__(self, network: Module, images: Tensor, *, draws: Draws, ball: Ball, queries: int) -> None:
+        super().__init__(
+            network,
+            norm=LIBRARY_NORMS[ball["norm"]],
+            eps=ball["eps"],
+            n_queries=queries,
+            resc_schedule=False,
+            device=images.device,
+        )
+        self.init_hyperparam(images)
+        self.draws = draws
+        # Indices of the images not yet fooled: the library evaluates margins of these, in this order.
+        self.standing = torch.arange(len(images), device=images.device)
+        self.streams = 0
+
+    def margin_and_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Margins and losses (m,) of the images still attacked."""
+        # The library's search takes a tie for a misclassification, but its test before the search does not: where only
+        # ties are left, it would search with an empty batch.
+        margin, loss = super().margin_and_loss(x, y)
+        self.standing = self.standing[margin > 0]
+        return torch.where(margin == 0, TIED_MARGIN, margin), loss
+
+    def random_choice(self, shape: Sequence[int]) -> Tensor:
+        """Random signs, of all images together or of each one."""
+        if len(shape) == self.ndims:
+            # (C, 1, 1): colours that all images share, from torch's generator.
+            return super().random_choice(shape)
+        # (m, ...): signs for each of the m images still attacked.
+        self.streams += 1
+        return self.draws.stream(self.streams)[self.standing].uniform(shape[1:]).sign()
+
+
+def square(
+    network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws, queries: int
+) -> tuple[Tensor, Tensor]:
+    """Square attack: random search over squares, which needs no gradients; at most `queries` + 1 passes.
+
+    The squares' sizes, places and patterns, and in l_inf their colours, are the same for all images and in every batch:
+    they come from torch's generator, seeded by `draws.common`. All other signs come from a random stream of each image.
+
+    Parameters
+    ----------
+    network : Module
+        From images to logits (n, K).
+    images, labels : Tensor
+        (n, C, H, W) in [0, 1], correctly classified, and (n,) int64.
+    ball : Ball
+        Norm and radius.
+    draws : Draws
+        Random numbers of each image.
+    queries : int
+        Forward passes of the search.
+
+    Returns
+    -------
+    points, passes : Tensor
+        (n, C, H, W), and forward passes of each image, (n,) int64.
+
+    Raises
+    ------
+    InputError
+        For images that are not square or, in l2, smaller than 5 pixels, on which the library fails.
+
+    References
+    ----------
+    Andriushchenko et al. 2020, Algorithms 1 to 3.
+    """
+    height, width = images.shape[2:]
+    too_small = ball["norm"] == "l2" and height < SMALLEST_IMAGE
+    if height != width or too_small:
+        raise InputError(
+            f"attack 'square' does not work on images of {height} x {width} pixels; take it (and autoattack, which "
+            "contains it) out of the attacks of this measure"
+        )
+
+    with as_library_expects(network, seed=draws.common) as counted:
+        attack = SquareByImage(counted, images, draws=draws, ball=ball, queries=queries)
+        passes, points = attack.attack_single_run(images, labels)
+    return points, passes.long()
