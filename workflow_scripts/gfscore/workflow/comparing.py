@@ -25,7 +25,7 @@ from gfscore.tables.csv_files import csv_text
 from gfscore.workflow.bundling.contents import Bundle, name_of, other_digests, read_statement
 from gfscore.workflow.bundling.releases import IRRELEVANT, same_models, values_below
 from gfscore.workflow.plan import PlannedAudit
-from gfscore.workflow.resolved_file import resolved_audit
+from gfscore.workflow.resolved_file import read_planned_audit
 from gfscore.workflow.user_files import STATEMENT
 
 AUDITS = Path("results/audits")
@@ -70,7 +70,7 @@ class ComparedAudit:
     @cached_property
     def audit(self) -> PlannedAudit:
         """Audit of its resolved configuration."""
-        return resolved_audit(self.folder / "config.yaml", self.folder.name)
+        return read_planned_audit(self.folder / "config.yaml", self.folder.name)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -16,7 +16,7 @@ from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow.configuration import SHIPPED, configured
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
-from gfscore.workflow.resolved_file import audit_folder, origins, resolved_audit
+from gfscore.workflow.resolved_file import audit_folder, origins, read_planned_audit
 from gfscore.workflow.user_files import STATEMENT
 
 SAMPLES = "results/samples/"
@@ -46,7 +46,7 @@ def current_verdict(audit: str) -> Verdict:
     verdict = read_verdict(folder / "verdict.json")
     verdict.require_current(folder / "verdict.json")
 
-    planned = resolved_audit(folder / "config.yaml", audit)
+    planned = read_planned_audit(folder / "config.yaml", audit)
     _require_same_question(planned, folder / "config.yaml")
     _require_supplied_values(planned, verdict)
     _require_networks(planned, verdict)

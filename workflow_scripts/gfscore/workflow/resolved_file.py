@@ -17,7 +17,7 @@ from gfscore.core.mappings import only, without
 from gfscore.core.names import on_one_line, without_queries, without_query
 from gfscore.core.settings import NAME_FORM, PlainSettings
 from gfscore.measures import entries_of
-from gfscore.workflow.config_files import KeyPath, read_configuration
+from gfscore.workflow.config_files import KeyPath, Marked, read_configuration
 from gfscore.workflow.configuration import require_consistent
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolution import Resolution
@@ -136,8 +136,8 @@ def origins(text: str) -> Origins | None:
     return Origins(values[FILES], values.get(OVERRIDES, {}))
 
 
-def resolved_audit(path: Path, audit: str) -> PlannedAudit:
-    """Audit as its file config.yaml states it; no file that is named there is opened.
+def read_planned_audit(path: Path, audit: str) -> PlannedAudit:
+    """Plan of an audit from the complete configuration beside its tables; no file that is named there is opened.
 
     Parameters
     ----------
@@ -146,31 +146,39 @@ def resolved_audit(path: Path, audit: str) -> PlannedAudit:
     audit : str
         Name of the audit that the file must be of.
 
+    Returns
+    -------
+    PlannedAudit
+
     Raises
     ------
     InputError
         For a file that is not as `rendered` makes it: one that was edited, that leaves a value of the audit out, or
         that holds values which the audit does not depend on.
     """
-    if path.stat().st_size > LARGEST_FILE:
-        raise InputError(f"{path}: larger than {LARGEST_FILE:,} bytes; no configuration is")
-    require_checksum(path)
-    written = read_configuration([path], {})
-    is_of_audit = written.get("run") == [audit] and list(written.get("audits", {})) == [audit]
-    # A model without an entry is a pattern or the name of a file, and resolving it would look for files.
-    models = written["audits"][audit]["models"] if is_of_audit else []
-    if not is_of_audit or not all(_has_entry(written["models"], name) for name in models):
-        raise InputError(f"{path}: not the resolved configuration of the audit {audit!r}; request the file again")
-
+    config = _read_self_contained(path, audit)
     # Resolving changes its argument.
-    resolution = resolve(deepcopy(written))
+    resolution = resolve(deepcopy(config))
     require_consistent(resolution, thorough=False)
     planned = Run(resolution.config).audits[audit]
-    if configuration_of(planned) != written:
+    if configuration_of(planned) != config:
         raise InputError(
             f"{path}: a value of the audit is missing, or one is there that it does not have; request the file again"
         )
     return planned
+
+
+def _read_self_contained(path: Path, audit: str) -> Marked:
+    # Configuration of this audit alone, with an entry of every model: one without is a pattern or the name of a file,
+    # and resolving it would look for files.
+    if path.stat().st_size > LARGEST_FILE:
+        raise InputError(f"{path}: larger than {LARGEST_FILE:,} bytes; no configuration is")
+    require_checksum(path)
+    config = read_configuration([path], {})
+    is_of_audit = config.get("run") == [audit] and list(config.get("audits", {})) == [audit]
+    if not is_of_audit or not all(_has_entry(config["models"], name) for name in config["audits"][audit]["models"]):
+        raise InputError(f"{path}: not the resolved configuration of the audit {audit!r}; request the file again")
+    return config
 
 
 def _has_entry(models: object, name: str) -> bool:

@@ -306,10 +306,10 @@ def remedied_models(audit: str, *, strength: float) -> list[RemediedModel]:
     """Models of a finished audit that have a remedy, in its order, with the share of the offsets to write."""
     from gfscore.tables.parquet_tables import read_table
     from gfscore.workflow.catalogue import CATALOGUE
-    from gfscore.workflow.resolved_file import resolved_audit
+    from gfscore.workflow.resolved_file import read_planned_audit
 
     folder = Path("results/audits", audit)
-    planned = resolved_audit(folder / "config.yaml", audit)
+    planned = read_planned_audit(folder / "config.yaml", audit)
     models = {model.label: model for model in planned.models}
     tables = {}
     for name in ("remedy_models", "remedy_classes", "remedy_curve"):

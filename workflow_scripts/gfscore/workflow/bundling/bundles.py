@@ -51,7 +51,7 @@ from gfscore.workflow.bundling.contents import (
 from gfscore.workflow.bundling.evidence import PIXELS, EvidenceCheck, Report, evidence_files, no_report, write_evidence
 from gfscore.workflow.bundling.recomputed import Recomputed, other_software, other_time_or_version, reason_not_to_draw
 from gfscore.workflow.plan import PlannedAudit
-from gfscore.workflow.resolved_file import audit_folder, resolved_audit
+from gfscore.workflow.resolved_file import audit_folder, read_planned_audit
 from gfscore.workflow.user_files import STATEMENT
 
 SIGNED = "signature"
@@ -101,7 +101,7 @@ def write_bundle(
         raise InputError(f"{target}: exists; remove it, or name another folder with --to")
     if not (folder / "config.yaml").is_file() or not (folder / "verdict.json").is_file():
         raise InputError(f"{folder}: no finished audit; run make audit in this folder first")
-    planned = resolved_audit(folder / "config.yaml", audit)
+    planned = read_planned_audit(folder / "config.yaml", audit)
     read_verdict(folder / "verdict.json").require_current(folder / "verdict.json")
 
     files = files_of_audit(planned)
@@ -306,7 +306,7 @@ def _check_content(verification: Verification, bundle: Bundle, statement: Json, 
     audits: dict[str, PlannedAudit] = {}
 
     def read_configuration() -> list[str]:
-        audits[bundle.audit] = resolved_audit(bundle.audit_path("config.yaml"), bundle.audit)
+        audits[bundle.audit] = read_planned_audit(bundle.audit_path("config.yaml"), bundle.audit)
         return []
 
     verification.check("configuration", "the resolved configuration is whole", read_configuration)

@@ -15,7 +15,7 @@ from gfscore.measures import NamedMeasure
 from gfscore.workflow.bundling.bundles import verify_bundle
 from gfscore.workflow.bundling.contents import Bundle, name_of
 from gfscore.workflow.plan import PlannedAudit
-from gfscore.workflow.resolved_file import resolved_audit
+from gfscore.workflow.resolved_file import read_planned_audit
 from gfscore.workflow.user_files import STATEMENT
 
 IRRELEVANT = (*COST_ONLY, "subset")
@@ -71,7 +71,7 @@ def values_for(
     if faults:
         raise InputError(f"{where}: not a bundle to compare with: {faults[0]}; {_remedy(folder)}")
     bundle = Bundle.read(folder)
-    audit = resolved_audit(bundle.audit_path("config.yaml"), bundle.audit)
+    audit = read_planned_audit(bundle.audit_path("config.yaml"), bundle.audit)
     manifest = bundle.json(audit.dataset.manifest)
     if manifest["digest"] != dataset_digest or list(manifest["classes"]) != list(classes):
         raise InputError(
