@@ -53,7 +53,7 @@ def test_the_results_of_the_contract_are_there(audited_once):
         frame = read_table(folder / f"{table}.parquet", CATALOGUE[table], expect={"audit": "digits"})
         assert len(pd.read_csv(folder / f"{table}.csv")) == len(frame)
         assert len(frame) or table == "masking_signs", "attacks may show no sign, of all else there is something"
-        assert list(frame.columns) == [name for name, _, _ in CATALOGUE[table].columns]
+        assert list(frame.columns) == CATALOGUE[table].column_names
     of_training = read_table(folder / "training_methods.parquet", CATALOGUE["training_methods"])
     assert of_training.groupby("adversarial")["training"].nunique().to_dict() == {
         "adversarial-linf": 7,

@@ -12,7 +12,7 @@ from gfscore.audit.values import SampleValues
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.ranking import vulnerability
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import CALIBRATION, CLASS, EVALUATED_DATASET, MEASURE, SUMMARISED, Table
+from gfscore.tables.table import CALIBRATION, CLASS, EVALUATED_DATASET, MEASURE, SUMMARISED, Column, Table
 
 CLASS_SCORES = Table(
     name="class_scores",
@@ -20,23 +20,23 @@ CLASS_SCORES = Table(
     columns=(
         *SUMMARISED,
         *CLASS,
-        ("n", pa.int64(), "samples of the class, each image once"),
-        (
+        Column("n", pa.int64(), "samples of the class, each image once"),
+        Column(
             "n_missing",
             pa.int64(),
             "samples among n that should have a value and have none; they count as the worst value in value and low, "
             "as the best in high",
         ),
-        ("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
-        ("value", pa.float64(), "class value, the smallest that undecided samples allow; null without samples"),
-        ("low", pa.float64(), "lower bound, simultaneous over classes; null at a T chosen on these samples"),
-        ("high", pa.float64(), "upper bound, simultaneous over classes; null where low is"),
-        ("interval", pa.string(), "interval method"),
-        ("confidence", pa.float64(), "joint confidence of the bounds"),
-        ("accuracy", pa.float64(), "clean accuracy on the samples that have a value (n - n_missing)"),
-        ("variance", pa.float64(), "unbiased variance of the samples' values"),
-        ("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
-        (
+        Column("n_rows", pa.int64(), "rows of the dataset with their images: above n where images are repeated"),
+        Column("value", pa.float64(), "class value, the smallest that undecided samples allow; null without samples"),
+        Column("low", pa.float64(), "lower bound, simultaneous over classes; null at a T chosen on these samples"),
+        Column("high", pa.float64(), "upper bound, simultaneous over classes; null where low is"),
+        Column("interval", pa.string(), "interval method"),
+        Column("confidence", pa.float64(), "joint confidence of the bounds"),
+        Column("accuracy", pa.float64(), "clean accuracy on the samples that have a value (n - n_missing)"),
+        Column("variance", pa.float64(), "unbiased variance of the samples' values"),
+        Column("label_error_rate", pa.float64(), "share of wrong labels the bounds allow for; null: assumed right"),
+        Column(
             "value_most",
             pa.float64(),
             "class value if every undecided sample has its largest possible value; the class value of these samples "
@@ -50,13 +50,15 @@ CLASS_PAIRS = Table(
     version=1,
     columns=(
         *SUMMARISED,
-        ("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),
-        ("stronger_name", pa.string(), "name of that class"),
-        ("weaker_index", pa.int32(), "the other class, 0..K-1"),
-        ("weaker_name", pa.string(), "name of that class"),
-        ("difference", pa.float64(), "stronger minus weaker class value, at least 0"),
-        ("low", pa.float64(), "its lower bound, for all pairs of a model together: above 0, they differ; may be null"),
-        ("high", pa.float64(), "its upper bound, for all pairs of a model together; may be null"),
+        Column("stronger_index", pa.int32(), "the class of the pair with the larger value, 0..K-1; the first of ties"),
+        Column("stronger_name", pa.string(), "name of that class"),
+        Column("weaker_index", pa.int32(), "the other class, 0..K-1"),
+        Column("weaker_name", pa.string(), "name of that class"),
+        Column("difference", pa.float64(), "stronger minus weaker class value, at least 0"),
+        Column(
+            "low", pa.float64(), "its lower bound, for all pairs of a model together: above 0, they differ; may be null"
+        ),
+        Column("high", pa.float64(), "its upper bound, for all pairs of a model together; may be null"),
     ),
 )
 
@@ -68,10 +70,10 @@ VULNERABILITY = Table(
         MEASURE,
         CALIBRATION,
         *CLASS,
-        ("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
-        ("times_worst", pa.int64(), "models in which it is a weakest class"),
-        ("times_best", pa.int64(), "models in which it is a strongest class"),
-        ("models", pa.int64(), "models compared"),
+        Column("mean_rank", pa.float64(), "mean rank over models, 1 = weakest; null where some model lacks samples"),
+        Column("times_worst", pa.int64(), "models in which it is a weakest class"),
+        Column("times_best", pa.int64(), "models in which it is a strongest class"),
+        Column("models", pa.int64(), "models compared"),
     ),
 )
 

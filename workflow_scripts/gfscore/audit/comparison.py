@@ -27,25 +27,25 @@ from gfscore.tables.table import CLASS, EVALUATED_DATASET, MEASURE, MEASURED, Co
 _PAIR: tuple[Column, ...] = (
     EVALUATED_DATASET,
     MEASURE,
-    ("first_threat", pa.string(), "threat model of the first classifier"),
-    ("first_model", pa.string(), "classifier with the larger aggregate"),
-    ("second_threat", pa.string(), "threat model of the second classifier"),
-    ("second_model", pa.string(), "classifier with the smaller aggregate"),
+    Column("first_threat", pa.string(), "threat model of the first classifier"),
+    Column("first_model", pa.string(), "classifier with the larger aggregate"),
+    Column("second_threat", pa.string(), "threat model of the second classifier"),
+    Column("second_model", pa.string(), "classifier with the smaller aggregate"),
 )
 
 _TESTED: tuple[Column, ...] = (
-    (
+    Column(
         "difference",
         pa.float64(),
         "mean of first - second over the same samples, undecided ones at their smallest values",
     ),
-    ("low", pa.float64(), "lower bound by betting, simultaneous over the family"),
-    ("high", pa.float64(), "upper bound by betting, simultaneous over the family"),
-    ("confidence", pa.float64(), "simultaneous confidence of the family's bounds"),
-    ("p", pa.float64(), "two-sided p-value by betting, valid for every n, of this row alone"),
-    ("p_holm", pa.float64(), "adjusted by Holm over both directions of the family"),
-    ("p_bh", pa.float64(), "adjusted by Benjamini-Hochberg over both directions of the family"),
-    ("p_by", pa.float64(), "adjusted by Benjamini-Yekutieli over both directions of the family"),
+    Column("low", pa.float64(), "lower bound by betting, simultaneous over the family"),
+    Column("high", pa.float64(), "upper bound by betting, simultaneous over the family"),
+    Column("confidence", pa.float64(), "simultaneous confidence of the family's bounds"),
+    Column("p", pa.float64(), "two-sided p-value by betting, valid for every n, of this row alone"),
+    Column("p_holm", pa.float64(), "adjusted by Holm over both directions of the family"),
+    Column("p_bh", pa.float64(), "adjusted by Benjamini-Hochberg over both directions of the family"),
+    Column("p_by", pa.float64(), "adjusted by Benjamini-Yekutieli over both directions of the family"),
 )
 
 COMPARISONS = Table(
@@ -54,7 +54,7 @@ COMPARISONS = Table(
     columns=(
         *_PAIR,
         *CLASS,
-        ("n", pa.int64(), "samples of the class"),
+        Column("n", pa.int64(), "samples of the class"),
         *_TESTED,
     ),
 )
@@ -64,13 +64,13 @@ MODEL_COMPARISONS = Table(
     version=2,
     columns=(
         *_PAIR,
-        ("n", pa.int64(), "samples"),
+        Column("n", pa.int64(), "samples"),
         *_TESTED,
-        ("classes", pa.int64(), "classes compared"),
-        ("wins_first", pa.int64(), "classes in which the first has the larger value"),
-        ("wins_second", pa.int64(), "classes in which the second has the larger value"),
-        ("sure_wins_first", pa.int64(), "classes of wins_first that are significant by Holm's p-value"),
-        ("sure_wins_second", pa.int64(), "classes of wins_second that are significant by Holm's p-value"),
+        Column("classes", pa.int64(), "classes compared"),
+        Column("wins_first", pa.int64(), "classes in which the first has the larger value"),
+        Column("wins_second", pa.int64(), "classes in which the second has the larger value"),
+        Column("sure_wins_first", pa.int64(), "classes of wins_first that are significant by Holm's p-value"),
+        Column("sure_wins_second", pa.int64(), "classes of wins_second that are significant by Holm's p-value"),
     ),
 )
 
@@ -79,11 +79,11 @@ RANK_INTERVALS = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("value", pa.float64(), "aggregate"),
-        ("rank", pa.float64(), "rank by aggregate, 1 for the largest; ties get the mean rank"),
-        ("rank_best", pa.int64(), "lower end of the rank's confidence interval"),
-        ("rank_worst", pa.int64(), "upper end"),
-        ("confidence", pa.float64(), "simultaneous confidence of all models' ranks"),
+        Column("value", pa.float64(), "aggregate"),
+        Column("rank", pa.float64(), "rank by aggregate, 1 for the largest; ties get the mean rank"),
+        Column("rank_best", pa.int64(), "lower end of the rank's confidence interval"),
+        Column("rank_worst", pa.int64(), "upper end"),
+        Column("confidence", pa.float64(), "simultaneous confidence of all models' ranks"),
     ),
 )
 
@@ -92,11 +92,11 @@ LAMBDA_SWAPS = Table(
     version=1,
     columns=(
         *_PAIR[:2],
-        ("fp_lambda", pa.float64(), "lambda of FP at which the two models are equal"),
-        ("before_threat", pa.string(), "threat model of the classifier that is better for smaller lambda"),
-        ("before_model", pa.string(), "classifier that is better for smaller lambda"),
-        ("after_threat", pa.string(), "threat model of the classifier that is better for larger lambda"),
-        ("after_model", pa.string(), "classifier that is better for larger lambda"),
+        Column("fp_lambda", pa.float64(), "lambda of FP at which the two models are equal"),
+        Column("before_threat", pa.string(), "threat model of the classifier that is better for smaller lambda"),
+        Column("before_model", pa.string(), "classifier that is better for smaller lambda"),
+        Column("after_threat", pa.string(), "threat model of the classifier that is better for larger lambda"),
+        Column("after_model", pa.string(), "classifier that is better for larger lambda"),
     ),
 )
 
@@ -105,9 +105,9 @@ METRIC_RANKS = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("metric", pa.string(), "metric that ranks the models"),
-        ("value", pa.float64(), "its value"),
-        ("place", pa.float64(), "rank of the model by the metric, 1 for the best; ties get the mean rank"),
+        Column("metric", pa.string(), "metric that ranks the models"),
+        Column("value", pa.float64(), "its value"),
+        Column("place", pa.float64(), "rank of the model by the metric, 1 for the best; ties get the mean rank"),
     ),
 )
 

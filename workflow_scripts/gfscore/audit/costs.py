@@ -10,26 +10,26 @@ from gfscore.audit.settings import JobRecord
 from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.tables.parquet_tables import typed_frame
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import MEASURED, Column, Table
 
 COSTS = Table(
     name="costs",
     version=1,
     columns=(
         *MEASURED,
-        ("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
-        ("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
-        ("cpu_s", pa.float64(), "seconds of all processor cores together"),
-        ("gpu_s", pa.float64(), "seconds that the job held a GPU, times the part of it"),
-        ("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
-        ("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
-        (
+        Column("step", pa.string(), "step of the workflow; its work serves every measure where measure is null"),
+        Column("wall_s", pa.float64(), "seconds on the clock, without the start of Python; null where not recorded"),
+        Column("cpu_s", pa.float64(), "seconds of all processor cores together"),
+        Column("gpu_s", pa.float64(), "seconds that the job held a GPU, times the part of it"),
+        Column("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
+        Column("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+        Column(
             "forwards",
             pa.int64(),
             "images passed through the classifier, by killed attempts too where their work was kept, unlike the "
             "seconds; 0 from logits, whose passes are those of extract_logits; null for training and imports",
         ),
-        (
+        Column(
             "backwards",
             pa.int64(),
             "images whose logits were differentiated, once for every gradient, by killed attempts too",

@@ -23,10 +23,10 @@ UNKNOWN: Interval = (float("nan"), float("nan"))
 
 
 def _columns_of(metric: Metric, *, bounds: bool) -> list[Column]:
-    columns = [(metric.name, pa.float64(), metric.meaning)]
+    columns = [Column(metric.name, pa.float64(), metric.meaning)]
     if bounds and metric.bounded:
-        columns.append((f"{metric.name}_low", pa.float64(), f"{metric.meaning}, lower bound"))
-        columns.append((f"{metric.name}_high", pa.float64(), f"{metric.meaning}, upper bound"))
+        columns.append(Column(f"{metric.name}_low", pa.float64(), f"{metric.meaning}, lower bound"))
+        columns.append(Column(f"{metric.name}_high", pa.float64(), f"{metric.meaning}, upper bound"))
     return columns
 
 
@@ -35,10 +35,10 @@ def _columns_against_chance(metrics: Sequence[Metric]) -> list[Column]:
     tested: list[Column] = []
     for metric in metrics:
         permuted.append(
-            (f"{metric.name}_permuted", pa.float64(), f"mean {metric.title} under shuffled class membership")
+            Column(f"{metric.name}_permuted", pa.float64(), f"mean {metric.title} under shuffled class membership")
         )
         tested.append(
-            (
+            Column(
                 f"{metric.name}_p",
                 pa.float64(),
                 f"permutation p-value, by {metric.title}, of: classes have one distribution of values; null if "
@@ -53,31 +53,33 @@ def _summary_columns() -> tuple[Column, ...]:
     for metric in FIRST:
         columns += _columns_of(metric, bounds=True)
     columns += [
-        ("value_alone_low", pa.float64(), "lower bound of value, not simultaneous with others"),
-        ("value_alone_high", pa.float64(), "upper bound of value, not simultaneous with others"),
-        (
+        Column("value_alone_low", pa.float64(), "lower bound of value, not simultaneous with others"),
+        Column("value_alone_high", pa.float64(), "upper bound of value, not simultaneous with others"),
+        Column(
             "value_most",
             pa.float64(),
             "largest value that undecided samples allow: that of these samples surely lies between value and it",
         ),
-        ("wcr_most", pa.float64(), "largest wcr that undecided samples allow, as value_most"),
-        ("wcr_class", pa.string(), "worst class, the first of ties"),
-        ("wcr_tied", pa.list_(pa.string()), "all classes that attain the minimum"),
-        ("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
-        ("interval", pa.string(), "interval method"),
-        ("confidence", pa.float64(), "simultaneous confidence of the bounds, except those of value_alone"),
-        ("accuracy", pa.float64(), "clean accuracy on the samples that have a value"),
-        ("published_clean_accuracy", pa.float64(), "published clean accuracy, fraction"),
-        ("published_robust_accuracy", pa.float64(), "published robust accuracy, fraction"),
-        ("robust_accuracy", pa.float64(), "robust accuracy used for rank correlations"),
-        ("robust_accuracy_source", pa.string(), "origin of robust_accuracy"),
+        Column("wcr_most", pa.float64(), "largest wcr that undecided samples allow, as value_most"),
+        Column("wcr_class", pa.string(), "worst class, the first of ties"),
+        Column("wcr_tied", pa.list_(pa.string()), "all classes that attain the minimum"),
+        Column("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
+        Column("interval", pa.string(), "interval method"),
+        Column("confidence", pa.float64(), "simultaneous confidence of the bounds, except those of value_alone"),
+        Column("accuracy", pa.float64(), "clean accuracy on the samples that have a value"),
+        Column("published_clean_accuracy", pa.float64(), "published clean accuracy, fraction"),
+        Column("published_robust_accuracy", pa.float64(), "published robust accuracy, fraction"),
+        Column("robust_accuracy", pa.float64(), "robust accuracy used for rank correlations"),
+        Column("robust_accuracy_source", pa.string(), "origin of robust_accuracy"),
     ]
     for metric in COMPANIONS:
         columns += _columns_of(metric, bounds=False)
     columns += _columns_against_chance([metric for metric in AGAINST_CHANCE if metric not in APPENDED])
     columns += [
-        ("between_class_sd", pa.float64(), "estimated standard deviation of the true class values, without noise"),
-        ("rdi_detectable", pa.float64(), "smallest true RDI that these intervals certainly distinguish from 0"),
+        Column(
+            "between_class_sd", pa.float64(), "estimated standard deviation of the true class values, without noise"
+        ),
+        Column("rdi_detectable", pa.float64(), "smallest true RDI that these intervals certainly distinguish from 0"),
     ]
     for metric in APPENDED:
         columns += _columns_of(metric, bounds=True)

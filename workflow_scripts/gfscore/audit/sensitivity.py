@@ -15,18 +15,20 @@ from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import MEASURED, Column, Table
 
 SENSITIVITY = Table(
     name="sensitivity",
     version=2,
     columns=(
         *MEASURED,
-        ("shift", pa.float64(), "constant added to every logit"),
-        ("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
-        *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in FIRST),
-        ("place", pa.float64(), "rank by aggregate under the same change, 1 for the largest; ties get the mean rank"),
-        *((metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in APPENDED),
+        Column("shift", pa.float64(), "constant added to every logit"),
+        Column("scale", pa.float64(), "factor of every logit: 1 / T for sigmoid and softmax"),
+        *(Column(metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in FIRST),
+        Column(
+            "place", pa.float64(), "rank by aggregate under the same change, 1 for the largest; ties get the mean rank"
+        ),
+        *(Column(metric.name, pa.float64(), f"{metric.meaning}, of the changed logits") for metric in APPENDED),
     ),
 )
 """Metrics of every score after shifts and scales of the logits."""

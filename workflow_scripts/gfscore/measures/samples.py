@@ -7,21 +7,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gfscore.measures import KINDS
-from gfscore.measures.declaration import CLEAN_PREDICTION, Column
-from gfscore.tables.table import LABEL, MEASURED, SAMPLE_ID, Table
+from gfscore.measures.declaration import CLEAN_PREDICTION
+from gfscore.measures.declaration import Column as KindColumn
+from gfscore.tables.table import LABEL, MEASURED, SAMPLE_ID, Column, Table
 
 SampleColumns = dict[str, NDArray[Any]]
 """Arrays by the column of a samples table."""
 
-TypedColumn = tuple[str, pa.DataType, str]
-"""Column of a Table: its name, its Arrow type and its meaning."""
-
 SAMPLE_COLUMNS = (
     SAMPLE_ID,
     LABEL,
-    ("prediction", pa.int32(), "predicted class; a tie at the top counts against the true class"),
-    ("value", pa.float64(), "the measure, in its declared range"),
-    ("censored", pa.bool_(), "the value is a bound, not a measurement"),
+    Column("prediction", pa.int32(), "predicted class; a tie at the top counts against the true class"),
+    Column("value", pa.float64(), "the measure, in its declared range"),
+    Column("censored", pa.bool_(), "the value is a bound, not a measurement"),
 )
 
 ALREADY_WRONG = "clean"
@@ -31,23 +29,27 @@ ALREADY_WRONG = "clean"
 # Of tied classes both predictions are the first, whatever the label.
 _PROJECTION_COLUMNS = (
     CLEAN_PREDICTION,
-    Column("dimension", "string", "latent dimension of the mapper that is moved"),
-    Column("up", "float64", "smallest move upwards that changes the prediction, 1 where none does; null without room"),
-    Column(
+    KindColumn("dimension", "string", "latent dimension of the mapper that is moved"),
+    KindColumn(
+        "up", "float64", "smallest move upwards that changes the prediction, 1 where none does; null without room"
+    ),
+    KindColumn(
         "down",
         "float64",
         "smallest move downwards, 1 where none does; up and down in sigma, or of the way to a nearer end",
     ),
-    Column("up_censored", "bool", "no move upwards changes the prediction; false without room to move"),
-    Column("down_censored", "bool", "no move downwards does"),
+    KindColumn("up_censored", "bool", "no move upwards changes the prediction; false without room to move"),
+    KindColumn("down_censored", "bool", "no move downwards does"),
 )
 
 
-def _typed(columns: Iterable[Column]) -> list[TypedColumn]:
-    return [(column.name, pa.type_for_alias(column.type), column.meaning) for column in columns]
+def _typed(columns: Iterable[KindColumn]) -> list[Column]:
+    return [Column(name, pa.type_for_alias(alias), meaning) for name, alias, meaning in columns]
 
 
-def _samples_table(name: str, version: int, columns: Iterable[Column], evidence: Iterable[Column] = ()) -> Table:
+def _samples_table(
+    name: str, version: int, columns: Iterable[KindColumn], evidence: Iterable[KindColumn] = ()
+) -> Table:
     typed_columns = (*SAMPLE_COLUMNS, *_typed(columns))
     return Table(name=name, version=version, columns=typed_columns, evidence=tuple(_typed(evidence)))
 
@@ -61,7 +63,7 @@ def _tables_of_kinds() -> dict[str, Table]:
     return tables
 
 
-def _columns_from_logits() -> list[TypedColumn]:
+def _columns_from_logits() -> list[Column]:
     columns = {}
     for kind in KINDS.values():
         if kind.needs == "logits":

@@ -23,12 +23,12 @@ from gfscore.networks import inference, passes
 from gfscore.networks.adjusted import with_offsets
 from gfscore.networks.classifier import Classifier
 from gfscore.statistics.draws import seeds_of_samples
-from gfscore.tables.table import LABEL, SAMPLE_ID, Table
+from gfscore.tables.table import LABEL, SAMPLE_ID, Column, Table
 
 ATTACKED_POINTS = Table(
     name="attacked points",
     version=1,
-    columns=(SAMPLE_ID, LABEL, ("logits", pa.list_(pa.float32()), "logits of the worst point, without offsets")),
+    columns=(SAMPLE_ID, LABEL, Column("logits", pa.list_(pa.float32()), "logits of the worst point, without offsets")),
 )
 """Batches of one round, which are kept until the offsets are chosen."""
 

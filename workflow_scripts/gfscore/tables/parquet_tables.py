@@ -74,7 +74,10 @@ def _arrays(table: Table, frame: pd.DataFrame) -> list[pa.Array]:
     if list(frame.columns) != names:
         different = set(names).symmetric_difference(frame.columns) or "their order"
         raise KeyError(f"columns of table {table.name!r} differ: {different}")
-    return [pa.array(frame[name].to_numpy(), type=kind, from_pandas=True) for name, kind, _ in table.columns]
+    arrays = []
+    for column in table.columns:
+        arrays.append(pa.array(frame[column.name].to_numpy(), type=column.type, from_pandas=True))
+    return arrays
 
 
 def write_logits(
@@ -371,9 +374,9 @@ def _checked(path: Path | str, table: Table, expect: Identity | None) -> pq.Parq
     # The open file, if its identity and columns are those of the table.
     file = _open(path)
     _require_identity(file, path, table, expect)
-    columns = [(field.name, field.type) for field in file.schema_arrow]
+    stored = [(field.name, field.type) for field in file.schema_arrow]
     expected = table.with_evidence(file.schema_arrow.names).columns
-    if columns != [(name, kind) for name, kind, _ in expected]:
+    if stored != [(column.name, column.type) for column in expected]:
         raise InputError(f"{path}: its columns are not those of table {table.name!r}; {_remedy(path)}")
     return file
 
@@ -418,11 +421,11 @@ def _remedy(path: Path | str) -> str:
 
 def _frame(rows: pa.Table, table: Table) -> pd.DataFrame:
     frame = rows.to_pandas()
-    for name, kind, _ in table.columns:
-        if pa.types.is_list(kind):
-            lists = [[] if items is None else list(items) for items in frame[name]]
+    for column in table.columns:
+        if pa.types.is_list(column.type):
+            lists = [[] if items is None else list(items) for items in frame[column.name]]
             # Of no rows, pandas would make numbers.
-            frame[name] = pd.Series(lists, index=frame.index, dtype=object)
+            frame[column.name] = pd.Series(lists, index=frame.index, dtype=object)
     return frame
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
-Column = tuple[str, pa.DataType, str]
-"""Name, type and meaning."""
+
+class Column(NamedTuple):
+    """Declaration of a column: its name, its Arrow type, and its meaning for docs/tables.md."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,31 +41,31 @@ class Table:
     @property
     def column_names(self) -> list[str]:
         """Names of the columns, in order, without evidence."""
-        return [name for name, _, _ in self.columns]
+        return [column.name for column in self.columns]
 
     def with_evidence(self, names: Iterable[str]) -> Table:
         """The same table with some columns of its evidence, by name, as ordinary columns after the others."""
         chosen = set(names)
-        evidence = [column for column in self.evidence if column[0] in chosen]
+        evidence = [column for column in self.evidence if column.name in chosen]
         return replace(self, columns=(*self.columns, *evidence), evidence=())
 
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns, as Arrow describes them."""
-        return pa.schema([pa.field(name, data_type) for name, data_type, _ in self.columns])
+        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
 
 
 # ---- key columns ----
 
-EVALUATED_DATASET = ("dataset", pa.string(), "data evaluated")
+EVALUATED_DATASET = Column("dataset", pa.string(), "data evaluated")
 
-THREAT = ("threat", pa.string(), "threat model the classifier was made for")
+THREAT = Column("threat", pa.string(), "threat model the classifier was made for")
 
-CLASSIFIER = ("model", pa.string(), "classifier")
+CLASSIFIER = Column("model", pa.string(), "classifier")
 
-MEASURE = ("measure", pa.string(), "key of config.yaml's measures")
+MEASURE = Column("measure", pa.string(), "key of config.yaml's measures")
 
-CALIBRATION = ("calibration", pa.string(), "none, or the objective that chose the temperature")
+CALIBRATION = Column("calibration", pa.string(), "none, or the objective that chose the temperature")
 
 MODEL = (EVALUATED_DATASET, THREAT, CLASSIFIER)
 """Key columns of tables with values by model."""
@@ -70,25 +76,25 @@ MEASURED = (*MODEL, MEASURE)
 SUMMARISED = (
     *MEASURED,
     CALIBRATION,
-    ("temperature", pa.float64(), "temperature of the score; null except for great"),
+    Column("temperature", pa.float64(), "temperature of the score; null except for great"),
 )
 """Key columns of tables with values by model, measure and calibration."""
 
 CLASS = (
-    ("class_index", pa.int32(), "class, 0..K-1"),
-    ("class_name", pa.string(), "name of the class"),
+    Column("class_index", pa.int32(), "class, 0..K-1"),
+    Column("class_name", pa.string(), "name of the class"),
 )
 """Key columns of tables with values by class."""
 
 CLASS_OR_ALL = (
-    ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
-    ("class_name", pa.string(), "name of the class; all for all samples together"),
+    Column("class_index", pa.int32(), "class, 0..K-1; -1 for all samples together"),
+    Column("class_name", pa.string(), "name of the class; all for all samples together"),
 )
 """Key columns of tables with values by class and of all samples together."""
 
-SAMPLE_ID = ("sample_id", pa.string(), "name of the sample within its dataset")
+SAMPLE_ID = Column("sample_id", pa.string(), "name of the sample within its dataset")
 
-LABEL = ("label", pa.int32(), "true class, 0..K-1")
+LABEL = Column("label", pa.int32(), "true class, 0..K-1")
 
 
 # ---- tables that belong to no measure and no audit ----
@@ -99,7 +105,7 @@ LOGITS = Table(
     columns=(
         SAMPLE_ID,
         LABEL,
-        ("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
+        Column("logits", pa.list_(pa.float32()), "K unnormalised class scores"),
     ),
 )
 
@@ -109,8 +115,10 @@ DATASET = Table(
     columns=(
         SAMPLE_ID,
         LABEL,
-        ("image_digest", pa.string(), "first half of the SHA-256 of the image, in hexadecimal; null without images"),
-        (
+        Column(
+            "image_digest", pa.string(), "first half of the SHA-256 of the image, in hexadecimal; null without images"
+        ),
+        Column(
             "pixel_digest",
             pa.string(),
             "first half of the SHA-256 of its pixels after decoding and preprocessing: equal ones count once",

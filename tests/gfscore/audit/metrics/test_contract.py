@@ -59,7 +59,7 @@ def test_it_says_what_it_is(metric):
 def test_no_two_metrics_share_a_title_or_a_column():
     assert len({metric.title for metric in METRICS.values()}) == len(METRICS)
     for table in (MODEL_SUMMARY, SENSITIVITY):
-        names = [name for name, _, _ in table.columns]
+        names = table.column_names
         assert len(set(names)) == len(names)
 
 

@@ -22,7 +22,7 @@ from gfscore.statistics.error_rates import threshold
 from gfscore.statistics.intervals import correct_for_label_errors, correct_mean_for_label_errors
 from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
+from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Column, Table
 
 CLASS_SHARES = Table(
     name="class_shares",
@@ -30,18 +30,22 @@ CLASS_SHARES = Table(
     columns=(
         *MEASURED,
         *CLASS_OR_ALL,
-        ("n", pa.int64(), "samples of the class"),
-        ("robust", pa.int64(), "decided as robust"),
-        ("not_robust", pa.int64(), "decided as not robust"),
-        ("undecided", pa.int64(), "not decided within the budget"),
-        ("low", pa.float64(), "lower bound of the true share; simultaneous over classes, that of all samples alone"),
-        ("high", pa.float64(), "upper bound of the true share; simultaneous over classes, that of all samples alone"),
-        ("confidence", pa.float64(), "confidence of the bounds"),
-        ("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
-        ("paper_high", pa.float64(), "upper end of the exact-binomial paper's Eq. 7: no confidence interval"),
-        ("kappa", pa.float64(), "tolerated share of changed neighbours"),
-        ("alpha", pa.float64(), "level of the test, which paper_low and paper_high take for its error rate"),
-        ("error_rate", pa.float64(), "largest probability of a wrong decision, which low and high allow for"),
+        Column("n", pa.int64(), "samples of the class"),
+        Column("robust", pa.int64(), "decided as robust"),
+        Column("not_robust", pa.int64(), "decided as not robust"),
+        Column("undecided", pa.int64(), "not decided within the budget"),
+        Column(
+            "low", pa.float64(), "lower bound of the true share; simultaneous over classes, that of all samples alone"
+        ),
+        Column(
+            "high", pa.float64(), "upper bound of the true share; simultaneous over classes, that of all samples alone"
+        ),
+        Column("confidence", pa.float64(), "confidence of the bounds"),
+        Column("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
+        Column("paper_high", pa.float64(), "upper end of the exact-binomial paper's Eq. 7: no confidence interval"),
+        Column("kappa", pa.float64(), "tolerated share of changed neighbours"),
+        Column("alpha", pa.float64(), "level of the test, which paper_low and paper_high take for its error rate"),
+        Column("error_rate", pa.float64(), "largest probability of a wrong decision, which low and high allow for"),
     ),
 )
 
@@ -49,31 +53,31 @@ TRAINING_METHODS = Table(
     name="training_methods",
     version=1,
     columns=(
-        ("dataset", pa.string(), "data evaluated"),
-        ("adversarial", pa.string(), "measure of kind adversarial"),
-        ("probabilistic", pa.string(), "measure of kind probabilistic; null where the audit has none"),
-        ("threat", pa.string(), "threat model the classifier was made for"),
-        ("model", pa.string(), "classifier"),
-        ("training", pa.string(), "training method; where models share it, with what tells them apart"),
-        ("n", pa.int64(), "samples of clean and these measures"),
-        ("accuracy", pa.float64(), "clean accuracy"),
-        ("attack_failure_rate", pa.float64(), "share correct under attack, an upper bound of robust accuracy"),
-        ("robust", pa.float64(), "share decided as probabilistically robust"),
-        ("undecided", pa.float64(), "share not decided within the budget"),
-        ("observation", pa.float64(), "lower bound of the robust share as the paper prints it (Eq. 7)"),
-        ("robust_low", pa.float64(), "lower bound of the true robust share, of this row alone"),
-        ("robust_high", pa.float64(), "upper bound of the true robust share, of this row alone"),
-        ("confidence", pa.float64(), "confidence of the bounds"),
-        ("error_rate", pa.float64(), "largest probability of a wrong decision, which these bounds allow for"),
-        ("worst_class", pa.float64(), "share of the worst class correct under attack, of all samples attacked"),
-        ("mean", pa.float64(), "share of all samples attacked that is correct, which rho takes"),
-        (
+        Column("dataset", pa.string(), "data evaluated"),
+        Column("adversarial", pa.string(), "measure of kind adversarial"),
+        Column("probabilistic", pa.string(), "measure of kind probabilistic; null where the audit has none"),
+        Column("threat", pa.string(), "threat model the classifier was made for"),
+        Column("model", pa.string(), "classifier"),
+        Column("training", pa.string(), "training method; where models share it, with what tells them apart"),
+        Column("n", pa.int64(), "samples of clean and these measures"),
+        Column("accuracy", pa.float64(), "clean accuracy"),
+        Column("attack_failure_rate", pa.float64(), "share correct under attack, an upper bound of robust accuracy"),
+        Column("robust", pa.float64(), "share decided as probabilistically robust"),
+        Column("undecided", pa.float64(), "share not decided within the budget"),
+        Column("observation", pa.float64(), "lower bound of the robust share as the paper prints it (Eq. 7)"),
+        Column("robust_low", pa.float64(), "lower bound of the true robust share, of this row alone"),
+        Column("robust_high", pa.float64(), "upper bound of the true robust share, of this row alone"),
+        Column("confidence", pa.float64(), "confidence of the bounds"),
+        Column("error_rate", pa.float64(), "largest probability of a wrong decision, which these bounds allow for"),
+        Column("worst_class", pa.float64(), "share of the worst class correct under attack, of all samples attacked"),
+        Column("mean", pa.float64(), "share of all samples attacked that is correct, which rho takes"),
+        Column(
             "baseline",
             pa.string(),
             "classifier, threat/model, of the method that this one changes, trained alike otherwise; null where the "
             "audit has none, or several",
         ),
-        (
+        Column(
             "rho",
             pa.float64(),
             "relative gain of worst_class less the relative loss of mean, against the baseline (Li and Liu 2023); "

@@ -27,32 +27,40 @@ from gfscore.statistics.margins import scores, true_and_rival_logits
 from gfscore.statistics.multiple_tests import holm, is_significant
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
+from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Column, Table
 
 FALSIFICATION_TABLE = Table(
     name="falsification",
     version=1,
     columns=(
         *MEASURED,
-        ("distances", pa.string(), "measure of kind minimal that the score is compared with"),
-        ("calibration", pa.string(), "none, or the objective that chose the temperature"),
-        ("temperature", pa.float64(), "temperature of the score"),
+        Column("distances", pa.string(), "measure of kind minimal that the score is compared with"),
+        Column("calibration", pa.string(), "none, or the objective that chose the temperature"),
+        Column("temperature", pa.float64(), "temperature of the score"),
         *CLASS_OR_ALL,
-        ("n", pa.int64(), "samples with both a score and a distance"),
-        ("correct", pa.int64(), "of these, classified correctly by both measures"),
-        ("violations", pa.int64(), "of these, with an adversarial example nearer than the score"),
-        ("rate", pa.float64(), "violations / correct, a lower bound of the true share; null without correct samples"),
-        ("low", pa.float64(), "lower Clopper-Pearson bound of this row alone; null if T was chosen on these samples"),
-        (
+        Column("n", pa.int64(), "samples with both a score and a distance"),
+        Column("correct", pa.int64(), "of these, classified correctly by both measures"),
+        Column("violations", pa.int64(), "of these, with an adversarial example nearer than the score"),
+        Column(
+            "rate", pa.float64(), "violations / correct, a lower bound of the true share; null without correct samples"
+        ),
+        Column(
+            "low", pa.float64(), "lower Clopper-Pearson bound of this row alone; null if T was chosen on these samples"
+        ),
+        Column(
             "high",
             pa.float64(),
             "upper bound of the share that these attacks contradict, not of the true one; null as low",
         ),
-        ("confidence", pa.float64(), "confidence of the bounds"),
-        ("censored", pa.int64(), "samples without an adversarial example found"),
-        ("mean_score", pa.float64(), "mean score over the n samples, 0 if misclassified"),
-        ("mean_distance", pa.float64(), "mean distance, 0 if misclassified, the largest searched if censored"),
-        ("p_mean", pa.float64(), "p-value by betting of the hypothesis mean score <= mean_distance; null where low is"),
+        Column("confidence", pa.float64(), "confidence of the bounds"),
+        Column("censored", pa.int64(), "samples without an adversarial example found"),
+        Column("mean_score", pa.float64(), "mean score over the n samples, 0 if misclassified"),
+        Column("mean_distance", pa.float64(), "mean distance, 0 if misclassified, the largest searched if censored"),
+        Column(
+            "p_mean",
+            pa.float64(),
+            "p-value by betting of the hypothesis mean score <= mean_distance; null where low is",
+        ),
     ),
 )
 

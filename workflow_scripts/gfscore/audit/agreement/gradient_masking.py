@@ -21,18 +21,18 @@ from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.minimal import Minimal
 from gfscore.statistics.tolerances import NORM_TOLERANCE
 from gfscore.tables.parquet_tables import typed_frame
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import MEASURED, Column, Table
 
 MASKING_SIGNS = Table(
     name="masking_signs",
     version=1,
     columns=(
         *MEASURED,
-        ("other", pa.string(), "measure whose attacks succeeded; null: this measure itself"),
-        ("count", pa.int64(), "samples that show the sign"),
-        ("n", pa.int64(), "samples compared"),
-        ("proof", pa.bool_(), "the attacks certainly failed on these samples; else this is suspected"),
-        ("text", pa.string(), "the sign in words"),
+        Column("other", pa.string(), "measure whose attacks succeeded; null: this measure itself"),
+        Column("count", pa.int64(), "samples that show the sign"),
+        Column("n", pa.int64(), "samples compared"),
+        Column("proof", pa.bool_(), "the attacks certainly failed on these samples; else this is suspected"),
+        Column("text", pa.string(), "the sign in words"),
     ),
 )
 

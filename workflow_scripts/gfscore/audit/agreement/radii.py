@@ -27,21 +27,29 @@ from gfscore.statistics.proportions import (
 )
 from gfscore.statistics.tolerances import RADIUS_TOLERANCE
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Table
+from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Column, Table
 
 RADIUS_CURVES = Table(
     name="radius_curves",
     version=1,
     columns=(
         *MEASURED,
-        ("kind", pa.string(), "minimal: samples not broken within the radius; certified: certified to it"),
+        Column("kind", pa.string(), "minimal: samples not broken within the radius; certified: certified to it"),
         *CLASS_OR_ALL,
-        ("n", pa.int64(), "samples of the class"),
-        ("radius", pa.float64(), "distance in the norm of the measure"),
-        ("share", pa.float64(), "share correct and robust at the radius; for minimal an upper bound of the true share"),
-        ("low", pa.float64(), "certified: lower bound of the true share, simultaneous over classes at each radius"),
-        ("high", pa.float64(), "minimal: upper bound of the true share, simultaneous over classes at each radius"),
-        ("confidence", pa.float64(), "confidence of the bounds"),
+        Column("n", pa.int64(), "samples of the class"),
+        Column("radius", pa.float64(), "distance in the norm of the measure"),
+        Column(
+            "share",
+            pa.float64(),
+            "share correct and robust at the radius; for minimal an upper bound of the true share",
+        ),
+        Column(
+            "low", pa.float64(), "certified: lower bound of the true share, simultaneous over classes at each radius"
+        ),
+        Column(
+            "high", pa.float64(), "minimal: upper bound of the true share, simultaneous over classes at each radius"
+        ),
+        Column("confidence", pa.float64(), "confidence of the bounds"),
     ),
 )
 
@@ -51,13 +59,13 @@ CLASS_DISTANCES = Table(
     columns=(
         *MEASURED,
         *CLASS_OR_ALL,
-        ("n", pa.int64(), "samples of the class"),
-        ("misclassified", pa.int64(), "of these, misclassified without perturbation (distance 0)"),
-        ("found", pa.int64(), "with an adversarial example"),
-        ("censored", pa.int64(), "without one up to the largest distance searched"),
-        ("success_rate", pa.float64(), "found / correctly classified; null without any"),
-        ("median", pa.float64(), "median distance over all n; null if censored"),
-        ("mean", pa.float64(), "mean distance, censored samples at the largest searched"),
+        Column("n", pa.int64(), "samples of the class"),
+        Column("misclassified", pa.int64(), "of these, misclassified without perturbation (distance 0)"),
+        Column("found", pa.int64(), "with an adversarial example"),
+        Column("censored", pa.int64(), "without one up to the largest distance searched"),
+        Column("success_rate", pa.float64(), "found / correctly classified; null without any"),
+        Column("median", pa.float64(), "median distance over all n; null if censored"),
+        Column("mean", pa.float64(), "mean distance, censored samples at the largest searched"),
     ),
 )
 
@@ -66,12 +74,12 @@ REFUTATIONS = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("n", pa.int64(), "samples, abstentions included"),
-        ("attacked", pa.int64(), "certificates that were attacked"),
-        ("refuted", pa.int64(), "of these, refuted by an attack on the smoothed classifier"),
-        ("allowed", pa.int64(), "largest number explained by chance: 99.9% quantile of Binomial(n, alpha)"),
-        ("alpha", pa.float64(), "error probability of one certificate"),
-        ("within_chance", pa.bool_(), "refuted is at most allowed"),
+        Column("n", pa.int64(), "samples, abstentions included"),
+        Column("attacked", pa.int64(), "certificates that were attacked"),
+        Column("refuted", pa.int64(), "of these, refuted by an attack on the smoothed classifier"),
+        Column("allowed", pa.int64(), "largest number explained by chance: 99.9% quantile of Binomial(n, alpha)"),
+        Column("alpha", pa.float64(), "error probability of one certificate"),
+        Column("within_chance", pa.bool_(), "refuted is at most allowed"),
     ),
 )
 

@@ -16,25 +16,27 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order, share_of_orders, spearman
 from gfscore.statistics.tolerances import FEW_MODELS, SIGNIFICANT, STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import typed_frame
-from gfscore.tables.table import Table
+from gfscore.tables.table import Column, Table
 
 MEASURE_AGREEMENT = Table(
     name="measure_agreement",
     version=1,
     columns=(
-        ("dataset", pa.string(), "data evaluated"),
-        ("over", pa.string(), "classes (of one model) or models (by aggregate)"),
-        ("threat", pa.string(), "threat model of the classifier; null over models"),
-        ("model", pa.string(), "classifier; null over models"),
-        ("first", pa.string(), "measure"),
-        ("second", pa.string(), "measure"),
-        ("n", pa.int64(), "classes or models with values of both measures"),
-        ("rho", pa.float64(), "Spearman rank correlation; null where undefined"),
-        ("low", pa.float64(), "lower bound, approximate (Bonett and Wright 2000); null below n = 4 and at rho = +-1"),
-        ("high", pa.float64(), "upper bound, approximate; null where low is"),
-        ("confidence", pa.float64(), "confidence of the bounds"),
-        ("p", pa.float64(), "two-sided permutation p-value of no association, of this row alone"),
-        ("p_method", pa.string(), "every order (exact), or random orders"),
+        Column("dataset", pa.string(), "data evaluated"),
+        Column("over", pa.string(), "classes (of one model) or models (by aggregate)"),
+        Column("threat", pa.string(), "threat model of the classifier; null over models"),
+        Column("model", pa.string(), "classifier; null over models"),
+        Column("first", pa.string(), "measure"),
+        Column("second", pa.string(), "measure"),
+        Column("n", pa.int64(), "classes or models with values of both measures"),
+        Column("rho", pa.float64(), "Spearman rank correlation; null where undefined"),
+        Column(
+            "low", pa.float64(), "lower bound, approximate (Bonett and Wright 2000); null below n = 4 and at rho = +-1"
+        ),
+        Column("high", pa.float64(), "upper bound, approximate; null where low is"),
+        Column("confidence", pa.float64(), "confidence of the bounds"),
+        Column("p", pa.float64(), "two-sided permutation p-value of no association, of this row alone"),
+        Column("p_method", pa.string(), "every order (exact), or random orders"),
     ),
 )
 

@@ -27,18 +27,18 @@ from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import spearman_or_none
 from gfscore.statistics.survival import mean_distance
 from gfscore.tables.parquet_tables import read_table
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import MEASURED, Column, Table
 
 SWEEPS = Table(
     name="sweeps",
     version=1,
     columns=(
         *MEASURED,
-        ("temperature", pa.float64(), "Chebyshev point in log T"),
-        ("class_index", pa.int32(), "class, 0..K-1"),
-        ("n", pa.int64(), "samples of the class"),
-        ("value", pa.float64(), "class score at this temperature; null without samples"),
-        ("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
+        Column("temperature", pa.float64(), "Chebyshev point in log T"),
+        Column("class_index", pa.int32(), "class, 0..K-1"),
+        Column("n", pa.int64(), "samples of the class"),
+        Column("value", pa.float64(), "class score at this temperature; null without samples"),
+        Column("accuracy", pa.float64(), "clean accuracy of the class; null without samples"),
     ),
 )
 """Class scores of all models over the temperature range."""

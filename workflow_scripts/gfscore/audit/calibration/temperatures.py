@@ -28,16 +28,16 @@ from gfscore.audit.calibration_results import (
 from gfscore.audit.settings import Split, Temperatures
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import Table
+from gfscore.tables.table import Column, Table
 
 CALIBRATION = Table(
     name="calibration",
     version=2,
     columns=(
-        ("measure", pa.string(), "the great variant that is calibrated"),
-        ("objective", pa.string(), "name of the objective"),
-        ("temperature", pa.float64(), "end of a stretch of constant value, or a searched temperature"),
-        ("value", pa.float64(), "objective; null where undefined"),
+        Column("measure", pa.string(), "the great variant that is calibrated"),
+        Column("objective", pa.string(), "name of the objective"),
+        Column("temperature", pa.float64(), "end of a stretch of constant value, or a searched temperature"),
+        Column("value", pa.float64(), "objective; null where undefined"),
     ),
 )
 """Curves of the objectives over the temperature."""

@@ -16,8 +16,8 @@ from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import CLASS, MEASURED, Column, Table
 
 CONDITION: tuple[Column, ...] = (
-    ("corruption", pa.string(), "kind of corruption; null for all together, or none"),
-    ("severity", pa.int32(), "1 (mild) to 5 (strong); null for all together, or none"),
+    Column("corruption", pa.string(), "kind of corruption; null for all together, or none"),
+    Column("severity", pa.int32(), "1 (mild) to 5 (strong); null for all together, or none"),
 )
 
 CONFUSION_TABLE = Table(
@@ -26,9 +26,9 @@ CONFUSION_TABLE = Table(
     columns=(
         *MEASURED,
         *CONDITION,
-        ("true_index", pa.int32(), "true class, 0..K-1"),
-        ("predicted_index", pa.int32(), "predicted class, 0..K-1"),
-        ("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
+        Column("true_index", pa.int32(), "true class, 0..K-1"),
+        Column("predicted_index", pa.int32(), "predicted class, 0..K-1"),
+        Column("count", pa.int64(), "samples, or corrupted copies of samples; pairs that never occur have no row"),
     ),
 )
 
@@ -39,15 +39,17 @@ CLASS_ERRORS = Table(
         *MEASURED,
         *CONDITION,
         *CLASS,
-        ("n", pa.int64(), "samples of the class, or corrupted copies of them"),
-        ("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
-        ("precision", pa.float64(), "share of the predictions of the class that are right"),
-        ("f1", pa.float64(), "harmonic mean of recall and precision"),
-        ("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
-        ("false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"),
-        ("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
-        ("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
-        ("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
+        Column("n", pa.int64(), "samples of the class, or corrupted copies of them"),
+        Column("recall", pa.float64(), "share of the class that is recognised: what is usually called class accuracy"),
+        Column("precision", pa.float64(), "share of the predictions of the class that are right"),
+        Column("f1", pa.float64(), "harmonic mean of recall and precision"),
+        Column("one_vs_rest_accuracy", pa.float64(), "(TP + TN) / N, the class-wise analysis paper's CWA"),
+        Column(
+            "false_positive_rate", pa.float64(), "share of the other classes' samples that are taken for this class"
+        ),
+        Column("cfps", pa.float64(), "share of all errors that fall on this class (CFPS)"),
+        Column("cfps_relative", pa.float64(), "CFPS times K: 1 when errors fall on all classes alike"),
+        Column("false_positives", pa.float64(), "samples of other classes that are taken for this class"),
     ),
 )
 

@@ -15,7 +15,7 @@ from gfscore.audit.values import AuditValues, one_row_per_sample
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import MEASURED, Column, Table
 
 CORRUPTION_ERRORS = Table(
     name="corruption_errors",
@@ -23,20 +23,20 @@ CORRUPTION_ERRORS = Table(
     columns=(
         *MEASURED,
         *CONDITION,
-        ("n", pa.int64(), "samples"),
-        ("error", pa.float64(), "share of their corrupted copies that are misclassified"),
-        ("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
-        ("high", pa.float64(), "upper bound by sample: copies of one image count once; of this row alone"),
-        ("confidence", pa.float64(), "confidence of the bounds"),
-        ("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
-        (
+        Column("n", pa.int64(), "samples"),
+        Column("error", pa.float64(), "share of their corrupted copies that are misclassified"),
+        Column("low", pa.float64(), "lower bound by sample: copies of one image count once; of this row alone"),
+        Column("high", pa.float64(), "upper bound by sample: copies of one image count once; of this row alone"),
+        Column("confidence", pa.float64(), "confidence of the bounds"),
+        Column("baseline", pa.string(), "threat/model that corruption errors are relative to; null for none"),
+        Column(
             "corruption_error",
             pa.float64(),
             "error of the corruption over the baseline's (CE); where corruption is null their mean (mCE); null for "
             "single severities, without a baseline, and where that makes no error",
         ),
-        ("corruption_error_low", pa.float64(), "its lower bound by sample, given the baseline's errors"),
-        ("corruption_error_high", pa.float64(), "its upper bound by sample, given the baseline's errors"),
+        Column("corruption_error_low", pa.float64(), "its lower bound by sample, given the baseline's errors"),
+        Column("corruption_error_high", pa.float64(), "its upper bound by sample, given the baseline's errors"),
     ),
 )
 

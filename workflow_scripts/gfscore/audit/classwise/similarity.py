@@ -15,7 +15,7 @@ from gfscore.audit.values import row_generator
 from gfscore.statistics.quotients import ratio
 from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import EVALUATED_DATASET, MEASURE, Table
+from gfscore.tables.table import EVALUATED_DATASET, MEASURE, Column, Table
 
 SIMILARITIES = Table(
     name="similarities",
@@ -23,15 +23,15 @@ SIMILARITIES = Table(
     columns=(
         EVALUATED_DATASET,
         MEASURE,
-        ("first", pa.string(), "threat/model"),
-        ("second", pa.string(), "threat/model"),
-        ("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
-        ("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
-        ("class_name", pa.string(), "name of the class; null for all together"),
-        ("n", pa.int64(), "samples that both models were measured on"),
-        ("value", pa.float64(), "similarity; null where undefined"),
-        ("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
-        ("p_value", pa.float64(), "share of the shuffles that reach the value"),
+        Column("first", pa.string(), "threat/model"),
+        Column("second", pa.string(), "threat/model"),
+        Column("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
+        Column("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
+        Column("class_name", pa.string(), "name of the class; null for all together"),
+        Column("n", pa.int64(), "samples that both models were measured on"),
+        Column("value", pa.float64(), "similarity; null where undefined"),
+        Column("baseline", pa.float64(), "its mean when what the models share is shuffled away"),
+        Column("p_value", pa.float64(), "share of the shuffles that reach the value"),
     ),
 )
 

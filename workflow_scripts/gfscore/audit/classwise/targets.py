@@ -17,22 +17,22 @@ from gfscore.audit.values import AuditValues
 from gfscore.statistics.quotients import ratio
 from gfscore.statistics.ranking import spearman
 from gfscore.tables.parquet_tables import stacked_tables
-from gfscore.tables.table import MEASURED, Table
+from gfscore.tables.table import MEASURED, Column, Table
 
 TARGET_SUCCESS = Table(
     name="target_success",
     version=1,
     columns=(
         *MEASURED,
-        ("class_index", pa.int32(), "target, 0..K-1"),
-        ("class_name", pa.string(), "name of the target"),
-        ("n", pa.int64(), "samples of the other classes"),
-        ("success", pa.float64(), "share of these classified as the target under attack"),
-        ("clean", pa.float64(), "share classified as the target without attack"),
-        ("excess", pa.float64(), "success minus clean"),
-        ("among_misclassified", pa.float64(), "share of the target among those misclassified under attack"),
-        ("cfps", pa.float64(), "class false positive score of the target, without attack"),
-        ("miss_rate", pa.float64(), "1 - recall of the target class, without attack"),
+        Column("class_index", pa.int32(), "target, 0..K-1"),
+        Column("class_name", pa.string(), "name of the target"),
+        Column("n", pa.int64(), "samples of the other classes"),
+        Column("success", pa.float64(), "share of these classified as the target under attack"),
+        Column("clean", pa.float64(), "share classified as the target without attack"),
+        Column("excess", pa.float64(), "success minus clean"),
+        Column("among_misclassified", pa.float64(), "share of the target among those misclassified under attack"),
+        Column("cfps", pa.float64(), "class false positive score of the target, without attack"),
+        Column("miss_rate", pa.float64(), "1 - recall of the target class, without attack"),
     ),
 )
 
@@ -41,9 +41,11 @@ TARGET_MATRIX = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("source_index", pa.int32(), "true class, 0..K-1"),
-        ("target_index", pa.int32(), "target class of the attack"),
-        ("success", pa.float64(), "share of the true class's samples classified as the target; null without samples"),
+        Column("source_index", pa.int32(), "true class, 0..K-1"),
+        Column("target_index", pa.int32(), "target class of the attack"),
+        Column(
+            "success", pa.float64(), "share of the true class's samples classified as the target; null without samples"
+        ),
     ),
 )
 
@@ -52,12 +54,12 @@ TARGET_PREDICTORS = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("errors_of", pa.string(), "measure whose clean predictions give CFPS and recall"),
-        ("definition", pa.string(), "column of target_success that is predicted"),
-        ("classes", pa.int64(), "classes compared"),
-        ("rho_cfps", pa.float64(), "Spearman over classes of CFPS and success; null where undefined"),
-        ("rho_miss_rate", pa.float64(), "Spearman over classes of 1 - recall and success; null where undefined"),
-        ("difference", pa.float64(), "rho_cfps - rho_miss_rate; positive: CFPS predicts better"),
+        Column("errors_of", pa.string(), "measure whose clean predictions give CFPS and recall"),
+        Column("definition", pa.string(), "column of target_success that is predicted"),
+        Column("classes", pa.int64(), "classes compared"),
+        Column("rho_cfps", pa.float64(), "Spearman over classes of CFPS and success; null where undefined"),
+        Column("rho_miss_rate", pa.float64(), "Spearman over classes of 1 - recall and success; null where undefined"),
+        Column("difference", pa.float64(), "rho_cfps - rho_miss_rate; positive: CFPS predicts better"),
     ),
 )
 

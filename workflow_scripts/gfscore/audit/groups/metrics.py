@@ -23,7 +23,7 @@ from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.identity import ALL
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MODEL, Table
+from gfscore.tables.table import MODEL, Column, Table
 
 MACRO = "macro"
 """Value of class_name for the mean of a metric over the classes."""
@@ -36,26 +36,30 @@ GROUP_METRICS = Table(
     version=1,
     columns=(
         *MODEL,
-        ("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
-        ("attribute", pa.string(), "attribute that defines the groups"),
-        ("class_index", pa.int32(), "positive class, 0..K-1; -1 for macro and worst"),
-        ("class_name", pa.string(), "its name; macro for the mean, worst for the largest over classes with a value"),
-        ("metric", pa.string(), "dp, eopp, eodd or aodd"),
-        ("n", pa.int64(), "samples with a group"),
-        ("value", pa.float64(), "difference between groups, 0 if all are treated equally; null if a cell is empty"),
-        (
+        Column("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
+        Column("attribute", pa.string(), "attribute that defines the groups"),
+        Column("class_index", pa.int32(), "positive class, 0..K-1; -1 for macro and worst"),
+        Column(
+            "class_name", pa.string(), "its name; macro for the mean, worst for the largest over classes with a value"
+        ),
+        Column("metric", pa.string(), "dp, eopp, eodd or aodd"),
+        Column("n", pa.int64(), "samples with a group"),
+        Column(
+            "value", pa.float64(), "difference between groups, 0 if all are treated equally; null if a cell is empty"
+        ),
+        Column(
             "as_printed",
             pa.float64(),
             "formula of the projection paper; for EOdd and AOdd the maximum and mean of rates, not a difference",
         ),
-        ("wilson_low", pa.float64(), "lower end from Wilson intervals of the cells, approximate"),
-        ("wilson_high", pa.float64(), "upper end from Wilson intervals of the cells, approximate"),
-        ("confidence", pa.float64(), "nominal confidence of the interval of each row alone"),
-        ("smallest_cell", pa.int64(), "smallest number of samples among the denominators of its rates"),
-        ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
-        ("balanced_n", pa.int64(), "samples of the balanced subsample with a group; null without one"),
-        ("balanced_value", pa.float64(), "value on the balanced subsample"),
-        ("balanced_as_printed", pa.float64(), "as_printed on the balanced subsample"),
+        Column("wilson_low", pa.float64(), "lower end from Wilson intervals of the cells, approximate"),
+        Column("wilson_high", pa.float64(), "upper end from Wilson intervals of the cells, approximate"),
+        Column("confidence", pa.float64(), "nominal confidence of the interval of each row alone"),
+        Column("smallest_cell", pa.int64(), "smallest number of samples among the denominators of its rates"),
+        Column("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
+        Column("balanced_n", pa.int64(), "samples of the balanced subsample with a group; null without one"),
+        Column("balanced_value", pa.float64(), "value on the balanced subsample"),
+        Column("balanced_as_printed", pa.float64(), "as_printed on the balanced subsample"),
     ),
 )
 

@@ -15,29 +15,33 @@ from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ALL, ALL_NAME
 from gfscore.statistics.classes import class_values
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import MODEL, Table
+from gfscore.tables.table import MODEL, Column, Table
 
 GROUP_SCORES = Table(
     name="group_scores",
     version=1,
     columns=(
         *MODEL,
-        ("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
-        ("attribute", pa.string(), "attribute that defines the groups"),
-        ("group_index", pa.int32(), "group, 0..G-1"),
-        ("group", pa.string(), "name of the group"),
-        ("class_index", pa.int32(), "class, 0..K-1; -1 for all samples of the group"),
-        ("class_name", pa.string(), "name of the class; all for all samples of the group"),
-        ("n", pa.int64(), "samples of the group, or of the class within it"),
-        ("value", pa.float64(), "mean of the measure over them; null without samples"),
-        ("low", pa.float64(), "lower bound, simultaneous over the groups of the attribute, or over all its cells"),
-        ("high", pa.float64(), "upper bound, simultaneous over the groups of the attribute, or over all its cells"),
-        ("interval", pa.string(), "interval method"),
-        ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
-        ("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
-        ("left_out", pa.int64(), "samples of the audit without a value of the attribute"),
-        ("balanced_n", pa.int64(), "samples in the balanced subsample; null without one"),
-        ("balanced_value", pa.float64(), "mean of the measure over them"),
+        Column("measure", pa.string(), "key of config.yaml's measures, a score at T = 1"),
+        Column("attribute", pa.string(), "attribute that defines the groups"),
+        Column("group_index", pa.int32(), "group, 0..G-1"),
+        Column("group", pa.string(), "name of the group"),
+        Column("class_index", pa.int32(), "class, 0..K-1; -1 for all samples of the group"),
+        Column("class_name", pa.string(), "name of the class; all for all samples of the group"),
+        Column("n", pa.int64(), "samples of the group, or of the class within it"),
+        Column("value", pa.float64(), "mean of the measure over them; null without samples"),
+        Column(
+            "low", pa.float64(), "lower bound, simultaneous over the groups of the attribute, or over all its cells"
+        ),
+        Column(
+            "high", pa.float64(), "upper bound, simultaneous over the groups of the attribute, or over all its cells"
+        ),
+        Column("interval", pa.string(), "interval method"),
+        Column("confidence", pa.float64(), "simultaneous confidence of the bounds"),
+        Column("small", pa.bool_(), "fewer samples than the audit's minimum_cell"),
+        Column("left_out", pa.int64(), "samples of the audit without a value of the attribute"),
+        Column("balanced_n", pa.int64(), "samples in the balanced subsample; null without one"),
+        Column("balanced_value", pa.float64(), "mean of the measure over them"),
     ),
 )
 

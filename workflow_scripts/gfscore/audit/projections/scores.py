@@ -19,40 +19,44 @@ from gfscore.projection.scores import (
 from gfscore.statistics.betting import mean_bounds
 from gfscore.tables.table import CLASS_OR_ALL, CLASSIFIER, THREAT, Column, Table
 
-TASK: Column = ("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
+TASK: Column = Column("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
 
 PROJECTION_KEY: tuple[Column, ...] = (
     TASK,
     THREAT,
     CLASSIFIER,
-    ("mapper", pa.string(), "key of config.yaml's mappers"),
+    Column("mapper", pa.string(), "key of config.yaml's mappers"),
 )
 
-OWN: Column = ("own", pa.bool_(), "it is the task itself, not a sensitive attribute, and in no mean over dimensions")
+OWN: Column = Column(
+    "own", pa.bool_(), "it is the task itself, not a sensitive attribute, and in no mean over dimensions"
+)
 
-CONSTANT: Column = ("constant", pa.bool_(), "same class for all decoded images, so that Tolerance 1 is meaningless")
+CONSTANT: Column = Column(
+    "constant", pa.bool_(), "same class for all decoded images, so that Tolerance 1 is meaningless"
+)
 
 CONTEXT: tuple[Column, ...] = (
-    ("censored", pa.float64(), "share of the moves that change no prediction; sides at a limit do not count"),
-    ("agreement", pa.float64(), "share of the samples with the same prediction for sample and reconstruction"),
-    ("accuracy", pa.float64(), "clean accuracy on the same samples"),
-    ("decoded_accuracy", pa.float64(), "accuracy on their reconstructions"),
+    Column("censored", pa.float64(), "share of the moves that change no prediction; sides at a limit do not count"),
+    Column("agreement", pa.float64(), "share of the samples with the same prediction for sample and reconstruction"),
+    Column("accuracy", pa.float64(), "clean accuracy on the same samples"),
+    Column("decoded_accuracy", pa.float64(), "accuracy on their reconstructions"),
 )
 
 COUPLING: tuple[Column, ...] = (
-    (
+    Column(
         "coupling",
         pa.float64(),
         "Coupling as printed: 0 both if all Tolerances are equal and if all but one are 0; null if all are 0; only in "
         "rows of the mean over dimensions",
     ),
-    (
+    Column(
         "coupling_entropy",
         pa.float64(),
         "normalised entropy of 1 - Tol: 1 all dimensions equal, 0 one alone; null without any influence and for one "
         "dimension; rows as coupling",
     ),
-    (
+    Column(
         "effective_dimensions",
         pa.float64(),
         "effective number of dimensions with an influence, 1..D; null without any influence; rows as coupling",
@@ -64,25 +68,29 @@ PROJECTION_SCORES = Table(
     version=4,
     columns=(
         *PROJECTION_KEY,
-        ("dimension_index", pa.int32(), "latent dimension, 0..D-1; -1 for the mean over all"),
-        ("dimension", pa.string(), "its name; all for the mean over all"),
+        Column("dimension_index", pa.int32(), "latent dimension, 0..D-1; -1 for the mean over all"),
+        Column("dimension", pa.string(), "its name; all for the mean over all"),
         OWN,
         *CLASS_OR_ALL,
-        ("n", pa.int64(), "samples projected"),
-        ("small", pa.bool_(), "too few samples for Coupling and its entropy"),
+        Column("n", pa.int64(), "samples projected"),
+        Column("small", pa.bool_(), "too few samples for Coupling and its entropy"),
         CONSTANT,
-        (
+        Column(
             "tolerance",
             pa.float64(),
             "mean Tolerance, 0..1, units of sigma; higher is better; 1 for a constant classifier",
         ),
-        ("tolerance_low", pa.float64(), "lower bound of the population mean, of this row alone"),
-        ("tolerance_high", pa.float64(), "upper bound of the population mean, of this row alone"),
-        ("confidence", pa.float64(), "confidence of the bounds"),
-        ("deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better; null: one side only"),
-        ("up", pa.float64(), "mean move upwards, 1 if none changes the prediction; without samples at a limit"),
-        ("down", pa.float64(), "mean move downwards, 1 if none changes the prediction; without samples at a limit"),
-        (
+        Column("tolerance_low", pa.float64(), "lower bound of the population mean, of this row alone"),
+        Column("tolerance_high", pa.float64(), "upper bound of the population mean, of this row alone"),
+        Column("confidence", pa.float64(), "confidence of the bounds"),
+        Column(
+            "deviation", pa.float64(), "mean Deviation, at most 1 - tolerance; lower is better; null: one side only"
+        ),
+        Column("up", pa.float64(), "mean move upwards, 1 if none changes the prediction; without samples at a limit"),
+        Column(
+            "down", pa.float64(), "mean move downwards, 1 if none changes the prediction; without samples at a limit"
+        ),
+        Column(
             "tolerance_agreeing",
             pa.float64(),
             "Tolerance of the samples with the same prediction for the reconstruction",
@@ -188,7 +196,7 @@ def score_frame(boundaries: ModelBoundaries, class_names: Sequence[str], *, conf
         if n:
             frame = frame.assign(**_averages(boundaries, members, confidence))
         frames.append(frame)
-    key = {name for name, _, _ in PROJECTION_KEY}
+    key = {column.name for column in PROJECTION_KEY}
     names = [name for name in PROJECTION_SCORES.column_names if name not in key]
     return pd.concat(frames, ignore_index=True).reindex(columns=names)
 

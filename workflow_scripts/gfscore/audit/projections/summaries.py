@@ -53,7 +53,7 @@ AVERAGED = ("tolerance", "deviation", "censored")
 def _difference_columns(words: str) -> list[Column]:
     columns: list[Column] = []
     for name, meaning in DIFFERENCES.items():
-        columns.append((name, pa.float64(), f"{meaning} {words}"))
+        columns.append(Column(name, pa.float64(), f"{meaning} {words}"))
     return columns
 
 
@@ -61,8 +61,10 @@ _SCALE = "scaled from 0 (worst) to 100 (best) of these models without constant o
 
 _GROUPS: tuple[Column, ...] = (
     *_difference_columns("between groups, mean over classes and attributes; 0 is equal; null without"),
-    ("group_measure", pa.string(), "measure whose predictions they are computed from"),
-    ("group_attributes", pa.int64(), "number of attributes they are averaged over: those defined for every model"),
+    Column("group_measure", pa.string(), "measure whose predictions they are computed from"),
+    Column(
+        "group_attributes", pa.int64(), "number of attributes they are averaged over: those defined for every model"
+    ),
 )
 
 PROJECTION_MODELS = Table(
@@ -70,17 +72,19 @@ PROJECTION_MODELS = Table(
     version=4,
     columns=(
         *PROJECTION_KEY,
-        ("n", pa.int64(), "samples projected"),
-        ("dimensions", pa.int64(), "latent dimensions moved, D, without those of the task itself"),
-        ("resized", pa.string(), "sizes of images: for the mapper, and back for the classifier; null where equal"),
+        Column("n", pa.int64(), "samples projected"),
+        Column("dimensions", pa.int64(), "latent dimensions moved, D, without those of the task itself"),
+        Column(
+            "resized", pa.string(), "sizes of images: for the mapper, and back for the classifier; null where equal"
+        ),
         CONSTANT,
-        ("tolerance", pa.float64(), "mean over dimensions and samples"),
-        ("deviation", pa.float64(), "mean over dimensions and samples; null if moves have one side only"),
+        Column("tolerance", pa.float64(), "mean over dimensions and samples"),
+        Column("deviation", pa.float64(), "mean over dimensions and samples; null if moves have one side only"),
         *CONTEXT,
-        ("task_accuracy", pa.float64(), "clean accuracy on all samples of the task, those of dp, eopp and eodd"),
+        Column("task_accuracy", pa.float64(), "clean accuracy on all samples of the task, those of dp, eopp and eodd"),
         *COUPLING,
         *_GROUPS,
-        *((f"{name}_scaled", pa.float64(), f"{name}, {_SCALE}") for name in SCALED),
+        *(Column(f"{name}_scaled", pa.float64(), f"{name}, {_SCALE}") for name in SCALED),
     ),
 )
 
@@ -89,18 +93,20 @@ PROJECTION_ATTRIBUTES = Table(
     version=4,
     columns=(
         *PROJECTION_KEY,
-        ("attribute", pa.string(), "attribute, or latent dimension that is none"),
+        Column("attribute", pa.string(), "attribute, or latent dimension that is none"),
         OWN,
-        ("dimensions", pa.int64(), "latent dimensions of it that the mapper moves; 0: none, so groups alone differ"),
-        ("n", pa.int64(), "samples projected"),
+        Column(
+            "dimensions", pa.int64(), "latent dimensions of it that the mapper moves; 0: none, so groups alone differ"
+        ),
+        Column("n", pa.int64(), "samples projected"),
         CONSTANT,
-        ("tolerance", pa.float64(), "mean over its dimensions and samples; null where it is not moved"),
-        (
+        Column("tolerance", pa.float64(), "mean over its dimensions and samples; null where it is not moved"),
+        Column(
             "deviation",
             pa.float64(),
             "mean over its dimensions and samples; null where moves have one side only, as those of attributes",
         ),
-        ("censored", pa.float64(), "share of its moves that change no prediction"),
+        Column("censored", pa.float64(), "share of its moves that change no prediction"),
         *_difference_columns("between its groups; 0 is equal; null without groups, or if a cell is empty"),
     ),
 )
@@ -110,11 +116,13 @@ PROJECTION_RANKS = Table(
     version=4,
     columns=(
         TASK,
-        ("mapper", pa.string(), "key of config.yaml's mappers"),
-        ("first", pa.string(), "column that ranks the models"),
-        ("second", pa.string(), "other column that ranks the models"),
-        ("n", pa.int64(), "models ranked by both"),
-        ("rho", pa.float64(), "Spearman rank correlation, both oriented so that higher is better; null: undefined"),
+        Column("mapper", pa.string(), "key of config.yaml's mappers"),
+        Column("first", pa.string(), "column that ranks the models"),
+        Column("second", pa.string(), "other column that ranks the models"),
+        Column("n", pa.int64(), "models ranked by both"),
+        Column(
+            "rho", pa.float64(), "Spearman rank correlation, both oriented so that higher is better; null: undefined"
+        ),
     ),
 )
 
@@ -122,19 +130,25 @@ PROJECTION_EFFECTS = Table(
     name="projection_effects",
     version=4,
     columns=(
-        ("mapper", pa.string(), "key of config.yaml's mappers"),
-        ("dimension_index", pa.int32(), "latent dimension, 0..D-1"),
-        ("dimension", pa.string(), "its name"),
-        ("sigma", pa.float64(), "its unit: standard deviation of the aggregated latent, or range of a condition"),
-        ("divergence", pa.float64(), "from the prior, nats; near 0: not used by the decoder; null without a prior"),
-        ("trait", pa.string(), "trait of decoded images, or an attribute"),
-        ("how", pa.string(), "measured on the image, or by a classifier of the attribute"),
-        ("shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"),
-        ("strength", pa.float64(), "mean absolute change, in standard deviations or of the probability"),
-        ("tolerance", pa.float64(), "Tolerance of the dimension, mean over the non-constant models of the dataset"),
-        ("censored", pa.float64(), "share of its moves that change no prediction, mean over the same models"),
-        ("accuracy", pa.float64(), "clean accuracy of the same samples, mean over the same models"),
-        ("models", pa.int64(), "number of non-constant models"),
+        Column("mapper", pa.string(), "key of config.yaml's mappers"),
+        Column("dimension_index", pa.int32(), "latent dimension, 0..D-1"),
+        Column("dimension", pa.string(), "its name"),
+        Column("sigma", pa.float64(), "its unit: standard deviation of the aggregated latent, or range of a condition"),
+        Column(
+            "divergence", pa.float64(), "from the prior, nats; near 0: not used by the decoder; null without a prior"
+        ),
+        Column("trait", pa.string(), "trait of decoded images, or an attribute"),
+        Column("how", pa.string(), "measured on the image, or by a classifier of the attribute"),
+        Column(
+            "shift", pa.float64(), "mean change from -sigma to +sigma, in standard deviations or of the probability"
+        ),
+        Column("strength", pa.float64(), "mean absolute change, in standard deviations or of the probability"),
+        Column(
+            "tolerance", pa.float64(), "Tolerance of the dimension, mean over the non-constant models of the dataset"
+        ),
+        Column("censored", pa.float64(), "share of its moves that change no prediction, mean over the same models"),
+        Column("accuracy", pa.float64(), "clean accuracy of the same samples, mean over the same models"),
+        Column("models", pa.int64(), "number of non-constant models"),
     ),
 )
 

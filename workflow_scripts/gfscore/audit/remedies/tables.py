@@ -36,11 +36,11 @@ def _change_columns() -> list[Column]:
     columns: list[Column] = []
     for name, meaning in CHANGES.items():
         columns += [
-            (f"{name}_before", pa.float64(), f"{meaning}, of the original model"),
-            (f"{name}_after", pa.float64(), "the same of the adjusted model"),
-            (f"{name}_change", pa.float64(), "after less before"),
-            (f"{name}_low", pa.float64(), "lower bound of the true change"),
-            (f"{name}_high", pa.float64(), "upper bound, together with the lower one"),
+            Column(f"{name}_before", pa.float64(), f"{meaning}, of the original model"),
+            Column(f"{name}_after", pa.float64(), "the same of the adjusted model"),
+            Column(f"{name}_change", pa.float64(), "after less before"),
+            Column(f"{name}_low", pa.float64(), "lower bound of the true change"),
+            Column(f"{name}_high", pa.float64(), "upper bound, together with the lower one"),
         ]
     return columns
 
@@ -50,16 +50,16 @@ REMEDY_CLASSES = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("class_index", pa.int32(), "class, 0..K-1"),
-        ("class_name", pa.string(), "name of the class"),
-        ("n", pa.int64(), "samples of the class in the judging half"),
-        ("offset", pa.float64(), "number that the remedy adds to the logit of the class; all of them sum to 0"),
-        ("before", pa.float64(), "class value of the original model; null without samples"),
-        ("after", pa.float64(), "class value of the adjusted model, under attacks that see the offsets"),
-        ("change", pa.float64(), "after less before, on the same samples"),
-        ("low", pa.float64(), "lower bound of the true change, simultaneous over all classes of all models"),
-        ("high", pa.float64(), "upper bound, likewise"),
-        ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
+        Column("class_index", pa.int32(), "class, 0..K-1"),
+        Column("class_name", pa.string(), "name of the class"),
+        Column("n", pa.int64(), "samples of the class in the judging half"),
+        Column("offset", pa.float64(), "number that the remedy adds to the logit of the class; all of them sum to 0"),
+        Column("before", pa.float64(), "class value of the original model; null without samples"),
+        Column("after", pa.float64(), "class value of the adjusted model, under attacks that see the offsets"),
+        Column("change", pa.float64(), "after less before, on the same samples"),
+        Column("low", pa.float64(), "lower bound of the true change, simultaneous over all classes of all models"),
+        Column("high", pa.float64(), "upper bound, likewise"),
+        Column("confidence", pa.float64(), "simultaneous confidence of the bounds"),
     ),
 )
 
@@ -68,25 +68,31 @@ REMEDY_MODELS = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("objective", pa.string(), "what the offsets were chosen for, on the choosing half"),
-        ("n", pa.int64(), "samples of the judging half"),
-        ("classes", pa.int64(), "classes with samples"),
-        ("helps", pa.bool_(), "worst_low is above 0; else no gain of the worst class is shown"),
+        Column("objective", pa.string(), "what the offsets were chosen for, on the choosing half"),
+        Column("n", pa.int64(), "samples of the judging half"),
+        Column("classes", pa.int64(), "classes with samples"),
+        Column("helps", pa.bool_(), "worst_low is above 0; else no gain of the worst class is shown"),
         *_change_columns(),
-        ("worst_class_before", pa.string(), "worst class of the original model, the first of ties"),
-        ("worst_class_after", pa.string(), "worst class of the adjusted model"),
-        ("rho", pa.float64(), "relative gain of the worst class less the relative loss of the mean (Li and Liu 2023)"),
-        ("gaining", pa.int64(), "classes that surely gain: low of remedy_classes above 0"),
-        ("losing", pa.int64(), "classes that surely lose: high below 0"),
-        (
+        Column("worst_class_before", pa.string(), "worst class of the original model, the first of ties"),
+        Column("worst_class_after", pa.string(), "worst class of the adjusted model"),
+        Column(
+            "rho", pa.float64(), "relative gain of the worst class less the relative loss of the mean (Li and Liu 2023)"
+        ),
+        Column("gaining", pa.int64(), "classes that surely gain: low of remedy_classes above 0"),
+        Column("losing", pa.int64(), "classes that surely lose: high below 0"),
+        Column(
             "confidence",
             pa.float64(),
             "confidence of each pair of bounds, for all models together; those of several numbers are not joint",
         ),
-        ("verdict_before", pa.string(), "verdict on the original by the gate's rules about this measure; null without"),
-        ("verdict_after", pa.string(), "verdict on the adjusted model, likewise on the judging half"),
-        ("choosing_forwards", pa.int64(), "images passed through the classifier to choose the offsets"),
-        ("audit_forwards", pa.int64(), "images passed to measure the original once on the audit's dataset"),
+        Column(
+            "verdict_before",
+            pa.string(),
+            "verdict on the original by the gate's rules about this measure; null without",
+        ),
+        Column("verdict_after", pa.string(), "verdict on the adjusted model, likewise on the judging half"),
+        Column("choosing_forwards", pa.int64(), "images passed through the classifier to choose the offsets"),
+        Column("audit_forwards", pa.int64(), "images passed to measure the original once on the audit's dataset"),
     ),
 )
 
@@ -95,21 +101,21 @@ REMEDY_CURVE = Table(
     version=1,
     columns=(
         *MEASURED,
-        ("strength", pa.float64(), "share of the chosen offsets that is added; 0 is the original model"),
-        ("n", pa.int64(), "samples of the judging half"),
-        ("mean", pa.float64(), "mean over the classes by their weights"),
-        ("mean_low", pa.float64(), "lower bound, simultaneous over all bounds of all curves"),
-        ("mean_high", pa.float64(), "upper bound, likewise"),
-        ("worst", pa.float64(), "value of the worst class"),
-        ("worst_low", pa.float64(), "lower bound, likewise"),
-        ("worst_high", pa.float64(), "upper bound, likewise"),
-        ("worst_class", pa.string(), "worst class, the first of ties"),
-        (
+        Column("strength", pa.float64(), "share of the chosen offsets that is added; 0 is the original model"),
+        Column("n", pa.int64(), "samples of the judging half"),
+        Column("mean", pa.float64(), "mean over the classes by their weights"),
+        Column("mean_low", pa.float64(), "lower bound, simultaneous over all bounds of all curves"),
+        Column("mean_high", pa.float64(), "upper bound, likewise"),
+        Column("worst", pa.float64(), "value of the worst class"),
+        Column("worst_low", pa.float64(), "lower bound, likewise"),
+        Column("worst_high", pa.float64(), "upper bound, likewise"),
+        Column("worst_class", pa.string(), "worst class, the first of ties"),
+        Column(
             "rho",
             pa.float64(),
             "relative gain of the worst class less the relative loss of the mean, against strength 0",
         ),
-        ("confidence", pa.float64(), "simultaneous confidence of the bounds"),
+        Column("confidence", pa.float64(), "simultaneous confidence of the bounds"),
     ),
 )
 

@@ -80,7 +80,7 @@ class EvidenceTable:
         """Rows with evidence; none where the table keeps none, InputError where its kind always does."""
         table = table_of(self.measure.kind.name)
         frame = read_table(path, table, evidence=True)
-        names = [name for name, _, _ in table.evidence]
+        names = [column.name for column in table.evidence]
         if not set(names) <= set(frame.columns):
             if self.measure.kind.name == PROVEN:
                 raise InputError(
@@ -278,7 +278,7 @@ class EvidenceCheck:
 
     def _note_unchecked(self, table: EvidenceTable, frame: pd.DataFrame) -> None:
         name = name_of(table.path)
-        evidence = frame[[column for column, _, _ in table_of(table.measure.kind.name).evidence]]
+        evidence = frame[[column.name for column in table_of(table.measure.kind.name).evidence]]
         without_pixels = evidence.notna().any(axis=1) & ~frame["sample_id"].isin(self._images.keys())
         if without_pixels.any():
             self.unchecked.append(
