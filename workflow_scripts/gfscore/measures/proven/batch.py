@@ -1,6 +1,9 @@
 """Proven accuracy: which samples are proven, refuted or open in a ball."""
 
+from __future__ import annotations
+
 import time
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -23,12 +26,15 @@ from gfscore.proofs.checking.trees import Refused
 from gfscore.proofs.counterexamples import to_bytes as counterexample_bytes
 from gfscore.proofs.graph import graph_of
 from gfscore.proofs.layers import LayeredNetwork, layered
-from gfscore.proofs.proving import prove, surely_misclassified
+from gfscore.proofs.proving import Method, Proof, prove, surely_misclassified
 from gfscore.statistics.draws import Draws
 from gfscore.statistics.margins import predictions
 
 SAYING = 5.0
 """Seconds between lines that say how many samples of a batch are proven."""
+
+OPEN, PROVEN, REFUTED, REFUTED_FLOAT32 = "open", "proven", "refuted", "refuted_float32"
+"""Values of the column `status`."""
 
 
 def measure_batch(
@@ -75,17 +81,9 @@ def measure_batch(
         classifier, images, labels, right, settings=settings, seeds=seeds, classes=logits.shape[1]
     )
     layers, plain = require_bounds(classifier, images.shape[1:])
-    refuted = ~right | fooled
-    decided_by = np.full(len(labels), None, dtype=object)
-    decided_by[refuted] = np.where(fooled, "attack", "prediction")[refuted]
-    status = np.where(refuted, "refuted", "open").astype(object)
-    lower = np.full(len(labels), np.nan)
-    lower32 = np.full(len(labels), np.nan)
-    branches = np.zeros(len(labels), dtype=np.int64)
-    evaluations = np.zeros(len(labels), dtype=np.int64)
-    certificates = np.full(len(labels), None, dtype=object)
 
-    standing = np.flatnonzero(~refuted)
+    outcomes = Outcomes.of_attacks(points, right, fooled)
+    standing = np.flatnonzero(outcomes.status == OPEN)
     proofs = prove(
         layers,
         images[standing],
@@ -97,59 +95,131 @@ def measure_batch(
         cores=cores,
     )
     last_line = time.monotonic()
-    for searched, (row, proof) in enumerate(zip(standing, proofs, strict=True)):
+    for searched, (row, proof) in enumerate(zip(standing.tolist(), proofs, strict=True)):
         if time.monotonic() > last_line + SAYING:
-            print(f"{searched} of {len(standing)} searched: {np.sum(status == 'proven')} proven")
+            print(f"{searched} of {len(standing)} searched: {np.sum(outcomes.status == PROVEN)} proven")
             last_line = time.monotonic()
-        branches[row] = proof.branches
-        evaluations[row] = proof.evaluations
-        if proof.counterexample is not None:
-            point, is_wrong = confirmed(
-                classifier,
-                proof.counterexample[None],
-                images[[row]],
-                labels[[row]],
-                norm=settings.norm,
-                eps=settings.eps,
-            )
-            if is_wrong[0]:
-                points[row] = point[0]
-                fooled[row] = True
-                status[row] = "refuted"
-                decided_by[row] = str(proof.decided_by)
-                continue
-        lower[row] = proof.lower
-        if proof.certificate is not None:
-            margin, margin32 = _checked_margins(proof.certificate, plain, images[row])
-            if not margin > 0:
-                lower[row] = np.minimum(proof.lower, margin)
-                print(f"sample {row} of the batch stays open: the checker does not confirm its proof")
-                continue
-            status[row] = "proven"
-            decided_by[row] = str(proof.decided_by)
-            certificates[row] = proof.certificate.to_bytes()
-            lower32[row] = margin32
+        outcomes.branches[row] = proof.branches
+        outcomes.evaluations[row] = proof.evaluations
 
-    refuted = status == "refuted"
-    certain = surely_misclassified(layers, points[refuted].astype(np.float64), labels[refuted])
-    status[np.flatnonzero(refuted)[~certain]] = "refuted_float32"
-    logits = logits_of(network, torch.from_numpy(points).to(x))
-    counterexamples = np.full(len(labels), None, dtype=object)
-    for row in np.flatnonzero(fooled):
-        counterexamples[row] = counterexample_bytes(points[row])
-    return {
-        "prediction": predictions(logits.cpu().numpy(), labels),
-        "value": (status == "proven").astype(np.float64),
-        "censored": np.zeros(len(labels), dtype=bool),
-        "status": status,
-        "lower": lower,
-        "lower32": lower32,
-        "decided_by": decided_by,
-        "branches": branches,
-        "evaluations": evaluations,
-        "certificate": certificates,
-        "counterexample": counterexamples,
-    }
+        point = _confirmed_counterexample(classifier, proof, images[[row]], labels[[row]], settings)
+        if point is not None:
+            outcomes.refute(row, point, proof.decided_by)
+            continue
+        outcomes.lower[row] = proof.lower
+        if proof.certificate is None:
+            continue
+        margin, margin32 = _checked_margins(proof.certificate, plain, images[row])
+        if margin > 0:
+            outcomes.prove(row, proof.certificate, margin32, proof.decided_by)
+        else:
+            outcomes.lower[row] = np.minimum(proof.lower, margin)
+            print(f"sample {row} of the batch stays open: the checker does not confirm its proof")
+
+    refuted = np.flatnonzero(outcomes.status == REFUTED)
+    certain = surely_misclassified(layers, outcomes.points[refuted].astype(np.float64), labels[refuted])
+    outcomes.status[refuted[~certain]] = REFUTED_FLOAT32
+    logits = logits_of(network, torch.from_numpy(outcomes.points).to(x))
+    return {"prediction": predictions(logits.cpu().numpy(), labels), **outcomes.columns()}
+
+
+@dataclass
+class Outcomes:
+    """Outcomes of n samples while proofs are searched.
+
+    Attributes
+    ----------
+    points : ndarray
+        (n, C, H, W) float32, the counterexample of a sample, or the image itself.
+    fooled : ndarray
+        (n,) bool, whether the point is a counterexample.
+    status, decided_by : ndarray
+        (n,) str, and str or None where the sample is open.
+    lower, lower32 : ndarray
+        (n,) float64, bounds of the smallest margin in real arithmetic and in float32; NaN where none is known.
+    branches, evaluations : ndarray
+        (n,) int64, work of the search.
+    certificates : ndarray
+        (n,) bytes, or None without a proof.
+    """
+
+    points: NDArray[np.float32]
+    fooled: NDArray[np.bool_]
+    status: NDArray[np.object_]
+    decided_by: NDArray[np.object_]
+    lower: NDArray[np.float64]
+    lower32: NDArray[np.float64]
+    branches: NDArray[np.int64]
+    evaluations: NDArray[np.int64]
+    certificates: NDArray[np.object_]
+
+    @classmethod
+    def of_attacks(cls, points: NDArray[np.float32], right: NDArray[np.bool_], fooled: NDArray[np.bool_]) -> Outcomes:
+        """Refuted where the image is misclassified or an attack succeeded, else open."""
+        n = len(points)
+        refuted = ~right | fooled
+        decided_by = np.full(n, None, dtype=object)
+        decided_by[refuted] = np.where(fooled, "attack", str(Method.PREDICTION))[refuted]
+        return cls(
+            points=points,
+            fooled=fooled,
+            status=np.where(refuted, REFUTED, OPEN).astype(object),
+            decided_by=decided_by,
+            lower=np.full(n, np.nan),
+            lower32=np.full(n, np.nan),
+            branches=np.zeros(n, dtype=np.int64),
+            evaluations=np.zeros(n, dtype=np.int64),
+            certificates=np.full(n, None, dtype=object),
+        )
+
+    def refute(self, row: int, point: NDArray[np.float32], decided_by: Method | None) -> None:
+        """Record a counterexample (C, H, W)."""
+        self.points[row] = point
+        self.fooled[row] = True
+        self.status[row] = REFUTED
+        self.decided_by[row] = str(decided_by)
+
+    def prove(self, row: int, certificate: Certificate, margin32: float, decided_by: Method | None) -> None:
+        """Record a proof that the checker confirms."""
+        self.status[row] = PROVEN
+        self.decided_by[row] = str(decided_by)
+        self.certificates[row] = certificate.to_bytes()
+        self.lower32[row] = margin32
+
+    def columns(self) -> SampleColumns:
+        """Columns of the samples table but the prediction."""
+        counterexamples = np.full(len(self.points), None, dtype=object)
+        for row in np.flatnonzero(self.fooled):
+            counterexamples[row] = counterexample_bytes(self.points[row])
+        return {
+            "value": (self.status == PROVEN).astype(np.float64),
+            "censored": np.zeros(len(self.points), dtype=bool),
+            "status": self.status,
+            "lower": self.lower,
+            "lower32": self.lower32,
+            "decided_by": self.decided_by,
+            "branches": self.branches,
+            "evaluations": self.evaluations,
+            "certificate": self.certificates,
+            "counterexample": counterexamples,
+        }
+
+
+def _confirmed_counterexample(
+    classifier: Classifier,
+    proof: Proof,
+    image: NDArray[np.float32],
+    label: NDArray[np.int64],
+    settings: Proven,
+) -> NDArray[np.float32] | None:
+    # The search's counterexample (C, H, W) moved into the ball, if the classifier itself misclassifies it there; of one
+    # image (1, C, H, W) and its label (1,).
+    if proof.counterexample is None:
+        return None
+    points, misclassified = confirmed(
+        classifier, proof.counterexample[None], image, label, norm=settings.norm, eps=settings.eps
+    )
+    return points[0] if misclassified[0] else None
 
 
 def _checked_margins(
