@@ -125,53 +125,69 @@ def model_summary_table(
     for item in values:
         classes = by_key[item.model.threat, item.model.classifier, item.measure.name, item.calibration]
         class_frames.append(classes)
-        names = classes["class_name"].tolist()
-        low = classes["low"].to_numpy()
-        high = classes["high"].to_numpy()
-        smallest = class_values(item.low, item.labels, len(names))
-        largest = class_values(item.high, item.labels, len(names))
-
-        row = {**item.columns(), **metric_values(smallest, lam=settings.fp_lambda), **accuracies[item.model]}
-        bounds = metric_intervals(smallest, low, high, lam=settings.fp_lambda) if item.fresh else {}
-        for metric in MAIN:
-            if metric.bounded:
-                row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
-
-        metrics_of_largest = metric_values(largest, lam=settings.fp_lambda)
-        worst = worst_classes(smallest.mean)
-        row |= {
-            "value_most": metrics_of_largest["value"],
-            "wcr_most": metrics_of_largest["wcr"],
-            "wcr_class": names[worst[0]],
-            "wcr_tied": [names[index] for index in worst],
-            "worst_class_set": [names[index] for index in worst_class_set(low, high)] if item.fresh else [],
-            "interval": classes["interval"].iloc[0],
-            "confidence": classes["confidence"].iloc[0],
-            "accuracy": np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing])),
-            "rdi_detectable": detectable_rdi(low, high),
-        }
-        rows.append(row)
+        rows.append({**item.columns(), **accuracies[item.model], **_metrics(item, classes, settings)})
 
     if complete:
         floors = _noise_floors(values, len(class_frames[0]), models=len(accuracies), settings=settings)
         for row, item, classes, floor in zip(rows, values, class_frames, floors, strict=True):
             if item.fresh:
-                # The interval of the aggregate alone allows for the label-error rates of the class bounds.
-                rates = classes["label_error_rate"]
-                aggregate = item.bounds(
-                    len(classes),
-                    intervals=intervals,
-                    label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
-                )
-                alpha_of_side = (1 - intervals.confidence) / 2
-                row["value_alone_low"] = aggregate.lower_aggregate(alpha_of_side)
-                row["value_alone_high"] = aggregate.upper_aggregate(alpha_of_side)
-            row["between_class_sd"] = floor.between_class_sd
-            for metric in AGAINST_CHANCE:
-                row[f"{metric.name}_permuted"] = floor.permuted[metric.name]
-                # Undecided values are not known, so that shuffling them tests nothing.
-                row[f"{metric.name}_p"] = np.nan if item.bounded else floor.p_value[metric.name]
+                row.update(_aggregate_interval(item, classes, intervals))
+            row.update(_against_chance(item, floor))
     return typed_frame(MODEL_SUMMARY, rows)
+
+
+def _metrics(item: SampleValues, classes: pd.DataFrame, settings: DisparitySettings) -> dict[str, object]:
+    # Metrics of the class values, with their intervals; `classes` are the rows of class_scores.
+    names = classes["class_name"].tolist()
+    low = classes["low"].to_numpy()
+    high = classes["high"].to_numpy()
+    smallest = class_values(item.low, item.labels, len(names))
+    largest = class_values(item.high, item.labels, len(names))
+
+    row: dict[str, object] = dict(metric_values(smallest, lam=settings.fp_lambda))
+    bounds = metric_intervals(smallest, low, high, lam=settings.fp_lambda) if item.fresh else {}
+    for metric in MAIN:
+        if metric.bounded:
+            row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
+
+    metrics_of_largest = metric_values(largest, lam=settings.fp_lambda)
+    worst = worst_classes(smallest.mean)
+    return row | {
+        "value_most": metrics_of_largest["value"],
+        "wcr_most": metrics_of_largest["wcr"],
+        "wcr_class": names[worst[0]],
+        "wcr_tied": [names[index] for index in worst],
+        "worst_class_set": [names[index] for index in worst_class_set(low, high)] if item.fresh else [],
+        "interval": classes["interval"].iloc[0],
+        "confidence": classes["confidence"].iloc[0],
+        "accuracy": np.nan if item.missing.all() else float(np.mean(item.correct[~item.missing])),
+        "rdi_detectable": detectable_rdi(low, high),
+    }
+
+
+def _aggregate_interval(item: SampleValues, classes: pd.DataFrame, intervals: IntervalSettings) -> dict[str, float]:
+    # Interval of the aggregate alone, which allows for the label-error rates of the class bounds.
+    rates = classes["label_error_rate"]
+    bounds = item.bounds(
+        len(classes),
+        intervals=intervals,
+        label_error_rates=None if rates.isna().all() else rates.to_numpy(dtype=np.float64),
+    )
+    alpha_of_side = (1 - intervals.confidence) / 2
+    return {
+        "value_alone_low": bounds.lower_aggregate(alpha_of_side),
+        "value_alone_high": bounds.upper_aggregate(alpha_of_side),
+    }
+
+
+def _against_chance(item: SampleValues, floor: NoiseFloor) -> dict[str, float]:
+    # What metrics are when classes do not matter, and the p-values of a permutation test.
+    row = {"between_class_sd": floor.between_class_sd}
+    for metric in AGAINST_CHANCE:
+        row[f"{metric.name}_permuted"] = floor.permuted[metric.name]
+        # Undecided values are not known, so that shuffling them tests nothing.
+        row[f"{metric.name}_p"] = np.nan if item.bounded else floor.p_value[metric.name]
+    return row
 
 
 def _noise_floors(
