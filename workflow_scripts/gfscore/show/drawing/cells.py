@@ -161,9 +161,7 @@ def heatmap(
     asides = {}
     right = 10.0
     if aside:
-        for first_cell in frame.drop_duplicates(row).to_dict("records"):
-            end = first_cell[aside_most] if aside_most and undecided else first_cell[aside]
-            asides[str(first_cell[row])] = span(first_cell[aside], end)
+        asides = _numbers_of_rows(frame, row, aside, aside_most if undecided else None)
         right = max(48.0, 18 + widest_of(asides.values(), 11, "bold"))
 
     width = panel_width(axes, rows, right=right, one_row_axis=True)
@@ -199,11 +197,7 @@ def heatmap(
     if box:
         _frame_cells(axes, frame, (row, column, box), rows, columns)
     if aside:
-        behind = right_of(axes, 7)
-        for index in range(0, len(rows), 1 if cell_height == CELL else 2):
-            text = asides.get(rows[index], "")
-            height = 1 - (index + 0.5) / len(rows)
-            write(axes, 1, height, text, transform=behind, size=11, weight="bold", va="center", color=INK)
+        _write_behind(axes, [asides.get(name, "") for name in rows], every=1 if cell_height == CELL else 2)
         surround(axes, right=right + 2)
 
 
@@ -218,6 +212,22 @@ def grid_of(  # noqa: PLR0917
     values = frame[value].astype(float).to_numpy(dtype=np.float64, na_value=np.nan)
     grid[row_places[inside], column_places[inside]] = values[inside]
     return grid
+
+
+def _numbers_of_rows(frame, row, value, most):
+    # Text by row, of its first cell: one number, or two where the value is not known.
+    texts = {}
+    for cell in frame.drop_duplicates(row).to_dict("records"):
+        texts[str(cell[row])] = span(cell[value], cell[most or value])
+    return texts
+
+
+def _write_behind(axes, texts, *, every):
+    # One text per row on the right, of every row or of every second one where rows are low.
+    behind = right_of(axes, 7)
+    for index in range(0, len(texts), every):
+        height = 1 - (index + 0.5) / len(texts)
+        write(axes, 1, height, texts[index], transform=behind, size=11, weight="bold", va="center", color=INK)
 
 
 def _paint(axes, grid, palette, norm, names, *, columns):
