@@ -1,7 +1,8 @@
 """Training of image classifiers: the loop that all methods share, and the accuracies afterwards."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -195,31 +196,19 @@ def train_classifier(
             recipe=settings.recipe,
         )
 
-        def held_out_outcomes() -> HeldOut:
-            # PGD draws its random starts from the generator of the training, whose state is saved after the epoch.
-            network.eval()
-            batches = np.array_split(held_out, -(-len(held_out) // settings.batch_size))
-            clean = []
-            robust = []
-            for rows, batch in zip(batches, selected_batches(images, batches), strict=True):
-                clean_of_batch, robust_of_batch = setup.outcomes(
-                    network, _pixels(batch).to(device), targets[rows].to(device)
-                )
-                clean.append(clean_of_batch.cpu())
-                robust.append(robust_of_batch.cpu())
-            network.train()
-            return HeldOut(targets[np.concatenate(batches)], torch.cat(clean), torch.cat(robust))
+        held_out_outcomes = partial(
+            _outcomes, network, setup, images, targets, held_out, batch_size=settings.batch_size, device=device
+        )
 
         first_epoch = 0
         if progress is not None:
             first_epoch = progress.restore(objects=trainer.objects, memory=objective.memory, generator=generator)
         for epoch in range(first_epoch, settings.epochs):
             order = torch.randperm(len(rows_trained_on), generator=generator)
-            rows_of_batches = rows_trained_on[order].split(settings.batch_size)
-            batches = selected_batches(images, [rows.numpy() for rows in rows_of_batches])
+            batches = rows_trained_on[order].split(settings.batch_size)
             with seeded(settings.seed, epoch):
-                for rows, batch in zip(rows_of_batches, batches, strict=True):
-                    trainer.step(_pixels(batch), targets[rows])
+                for rows, pixels in _pixels_of_batches(images, batches):
+                    trainer.step(pixels, targets[rows])
             if objective.after_epoch is not None:
                 objective.after_epoch(EpochEnd(network, epoch + 1, held_out_outcomes))
             if progress is not None:
@@ -229,8 +218,35 @@ def train_classifier(
         return network.cpu().eval()
 
 
-def _pixels(batch: NDArray[np.float32]) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(batch, dtype=np.float32))
+def _pixels_of_batches(images: Images, batches: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    # Rows (n,) and pixels (n, C, H, W) float32 of batches.
+    selected = selected_batches(images, [rows.numpy() for rows in batches])
+    for rows, pixels in zip(batches, selected, strict=True):
+        yield rows, torch.from_numpy(np.ascontiguousarray(pixels, dtype=np.float32))
+
+
+def _outcomes(
+    network: Module,
+    setup: Setup,
+    images: Images,
+    targets: Tensor,
+    held_out: NDArray[np.int64],
+    *,
+    batch_size: int,
+    device: str,
+) -> HeldOut:
+    # Which held-out images are classified correctly, before and after PGD, which draws its random starts from the
+    # generator of the training: its state is saved after the epoch.
+    rows_held_out = torch.from_numpy(held_out)
+    network.eval()
+    clean = []
+    robust = []
+    for rows, pixels in _pixels_of_batches(images, rows_held_out.tensor_split(-(-len(held_out) // batch_size))):
+        clean_of_batch, robust_of_batch = setup.outcomes(network, pixels.to(device), targets[rows].to(device))
+        clean.append(clean_of_batch.cpu())
+        robust.append(robust_of_batch.cpu())
+    network.train()
+    return HeldOut(targets[rows_held_out], torch.cat(clean), torch.cat(robust))
 
 
 def _held_out_rows(labels: NDArray[np.int64], share: float, *, classes: int, seed: int) -> NDArray[np.int64]:
