@@ -178,13 +178,11 @@ def write_crate(folder: str | Path, run: AuditRun, settings: ExportSettings) -> 
     crate.license = _add_licence(crate, settings.licence)
     workflow = _add_workflow(crate, run, code_address)
 
-    text = json.dumps(without_queries(run.config), indent=2, ensure_ascii=False)
-    configuration_properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
-    configuration = crate.add_file(io.StringIO(f"{text}\n"), CONFIG, properties=configuration_properties)
+    configuration = _add_configuration(crate, run)
+    objects = [configuration]
     for path in run.inputs:
         _require_without_queries(path, read_json(run.root / path))
-    objects = [configuration]
-    objects += [_add_file(crate, run.root, Path(path)) for path in run.inputs]
+        objects.append(_add_file(crate, run.root, Path(path)))
     results = [_add_file(crate, run.root, path) for path in _files(run.root, run.outputs)]
 
     workflow["input"] = [_add_parameter(crate, "config", configuration, "Audits, models, measures and data")]
@@ -195,12 +193,8 @@ def write_crate(folder: str | Path, run: AuditRun, settings: ExportSettings) -> 
             parameters.append(_add_parameter(crate, file.stem, entity, file.name))
     workflow["output"] = parameters
 
-    properties = {"name": f"Run of the audit {run.audit}", "description": run.sentence, "actionStatus": COMPLETED}
-    if run.steps:
-        properties["startTime"] = _time(run.steps[0].started)
-    properties["endTime"] = _time(max([run.finished, *(step.ended for step in run.steps)]))
     run_action = crate.add_action(
-        workflow, identifier=f"#run-of-{run.audit}", object=objects, result=results, properties=properties
+        workflow, identifier=f"#run-of-{run.audit}", object=objects, result=results, properties=_run_properties(run)
     )
     actions = [run_action]
     if run.steps:
@@ -209,12 +203,16 @@ def write_crate(folder: str | Path, run: AuditRun, settings: ExportSettings) -> 
         if author:
             action["agent"] = author
     crate.root_dataset["mentions"] = actions
+    _compact(crate)
+    crate.write(folder)
+
+
+def _compact(crate: ROCrate) -> None:
     # RO-Crate asks for compacted JSON-LD, in which a property with one value has the value itself and not a list of it.
     for entity in crate.get_entities():
         for name, values in dict(entity.properties()).items():
             if not name.startswith("@") and isinstance(values, list) and len(values) == 1:
                 entity[name] = values[0]
-    crate.write(folder)
 
 
 def _time(seconds: float) -> str:
@@ -222,6 +220,20 @@ def _time(seconds: float) -> str:
 
 
 # ---- entities of the crate ----
+
+
+def _add_configuration(crate: ROCrate, run: AuditRun) -> Entity:
+    text = json.dumps(without_queries(run.config), indent=2, ensure_ascii=False)
+    properties = {"name": "Configuration of the run", "encodingFormat": "application/json"}
+    return crate.add_file(io.StringIO(f"{text}\n"), CONFIG, properties=properties)
+
+
+def _run_properties(run: AuditRun) -> dict[str, str]:
+    properties = {"name": f"Run of the audit {run.audit}", "description": run.sentence, "actionStatus": COMPLETED}
+    if run.steps:
+        properties["startTime"] = _time(run.steps[0].started)
+    properties["endTime"] = _time(max([run.finished, *(step.ended for step in run.steps)]))
+    return properties
 
 
 def _describe(crate: ROCrate, run: AuditRun) -> None:
