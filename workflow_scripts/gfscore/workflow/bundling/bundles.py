@@ -325,10 +325,25 @@ class _ContentCheck:
 
     def run(self, statement: Json) -> None:
         """Make all checks."""
-        check, unchecked = self.verification.check, self.verification.unchecked
+        check = self.verification.check
         recomputed = Recomputed(self.bundle, self.audit)
         check("files", "the bundle holds what its configuration asks for", self.other_files)
         check("formats", "tables, CSV, pages and JSON files are as they were written, and of one audit", self.formats)
+        self._check_tables(recomputed)
+        check("verdict", "the verdict follows, rule by rule, from the values per sample", recomputed.verdict)
+        check("statement", "the statement says what the files say", partial(self.other_statement, statement))
+        self._check_networks()
+        self._check_images()
+        self._check_figures()
+        self._check_page(recomputed)
+        self._check_evidence()
+        self._say_what_is_unchecked()
+        if "statement" in self.verification.checked:
+            self.verification.sentence = statement["predicate"]["verdict"]["sentence"]
+
+    def _check_tables(self, recomputed: Recomputed) -> None:
+        # Values per sample, and what follows from them.
+        check, unchecked = self.verification.check, self.verification.unchecked
         check("dataset", "number of samples, classes and labels agree in its manifest and table", recomputed.dataset)
         check("labels", "every table of values per sample has the labels of the dataset", recomputed.labels)
         words = "every such table is of these data, and of the settings and checkpoints of the configuration"
@@ -345,14 +360,10 @@ class _ContentCheck:
         other = "all other tables" if recomputed.has_logits else "all other tables, as far as they need no logits,"
         words = f"class values, intervals, disparity and {other} follow from the values per sample"
         check("tables", words, recomputed.tables)
-        check("verdict", "the verdict follows, rule by rule, from the values per sample", recomputed.verdict)
-        check("statement", "the statement says what the files say", partial(self.other_statement, statement))
-        self._check_networks()
-        self._check_images()
-        self._check_figures()
-        self._check_page(recomputed)
-        self._check_evidence()
 
+    def _say_what_is_unchecked(self) -> None:
+        # The last release, attacks and proofs, and records that nothing in the bundle contradicts or confirms.
+        unchecked = self.verification.unchecked
         release = self.audit.release_values()
         # The verdict names the release, so that where it is as computed again, this can be read.
         if isinstance(release, str) and "verdict" in self.verification.checked:
@@ -376,11 +387,9 @@ class _ContentCheck:
             "records of trainings": self.audit.trained_manifests(),
             "times and passes of jobs": self.bundle.digests.keys() & cost_files(self.audit).keys(),
         }
-        given = [words for words, items in records.items() if items]
-        if given:
-            unchecked["records"] = f"taken as they stand in the bundle: {', '.join(given)}"
-        if "statement" in self.verification.checked:
-            self.verification.sentence = statement["predicate"]["verdict"]["sentence"]
+        present = [words for words, items in records.items() if items]
+        if present:
+            unchecked["records"] = f"taken as they stand in the bundle: {', '.join(present)}"
 
     def formats(self) -> list[str]:
         """Faults of the files of the audit itself."""
