@@ -5,14 +5,16 @@ arrays, and the pixels of these samples; from both, the check computes every bou
 (gfscore.proofs.checking).
 """
 
+from __future__ import annotations
+
 import hashlib
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -36,6 +38,11 @@ from gfscore.tables.table import DATASET
 from gfscore.workflow.bundling.contents import Bundle, Json, name_of
 from gfscore.workflow.entries import PlannedModel
 from gfscore.workflow.plan import PlannedAudit
+
+if TYPE_CHECKING:
+    from gfscore.images.image_set import ImageSet
+    from gfscore.images.manifests import Manifest
+    from gfscore.networks.classifier import Classifier
 
 Image = NDArray[np.float32]
 
@@ -125,10 +132,8 @@ def write_evidence(folder: Path, audit: PlannedAudit, report: Report) -> bool:
     bool
         Whether the audit has certificates or counterexamples.
     """
-    # Imported late: opening networks takes torch.
+    # Imported late: opening images and networks takes torch.
     from gfscore.images.manifests import open_described
-    from gfscore.networks.adjusted import open_model
-    from gfscore.networks.offset_files import Adjustment
     from gfscore.proofs.graph import graph_of
 
     samples: set[str] = set()
@@ -143,24 +148,9 @@ def write_evidence(folder: Path, audit: PlannedAudit, report: Report) -> bool:
         return False
 
     images, manifest = open_described(audit.dataset.manifest)
-    rows = np.flatnonzero(np.isin(images.sample_id, sorted(samples)))
-    most = LARGEST_PIXELS // max(4 * int(np.prod(images.image_shape)), 1)
-    if len(rows) > most:
-        report(f"proofs: the bundle holds the pixels of {most:,} samples of {len(rows):,}; the others are not checked")
-        rows = rows[:most]
-    pixels = np.concatenate(list(images.select(rows).batches(256)))
-    path = folder / PIXELS
-    path.parent.mkdir(parents=True)
-    np.savez_compressed(path, sample_id=images.sample_id[rows].astype(str), pixels=pixels.astype(np.float32))
-
+    _write_pixels(folder / PIXELS, images, samples, report)
     for name, model in models.items():
-        checkpoint = model.weights if isinstance(model.weights, str) else None
-        adjustment = None
-        if model.offsets:
-            adjustment = Adjustment(
-                model.offsets.file, model.entry["strength"], model.name.threat, model.name.classifier
-            )
-        classifier, _, _ = open_model(model.manifest, checkpoint, manifest, adjustment=adjustment)
+        classifier = _open(model, manifest)
         try:
             if classifier.network is None:
                 raise InputError("it has no gradients")
@@ -171,6 +161,29 @@ def write_evidence(folder: Path, audit: PlannedAudit, report: Report) -> bool:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(network.to_bytes())
     return True
+
+
+def _write_pixels(path: Path, images: ImageSet, samples: Collection[str], report: Report) -> None:
+    rows = np.flatnonzero(np.isin(images.sample_id, sorted(samples)))
+    most = LARGEST_PIXELS // max(4 * int(np.prod(images.image_shape)), 1)
+    if len(rows) > most:
+        report(f"proofs: the bundle holds the pixels of {most:,} samples of {len(rows):,}; the others are not checked")
+        rows = rows[:most]
+    pixels = np.concatenate(list(images.select(rows).batches(256)))
+    path.parent.mkdir(parents=True)
+    np.savez_compressed(path, sample_id=images.sample_id[rows].astype(str), pixels=pixels.astype(np.float32))
+
+
+def _open(model: PlannedModel, manifest: Manifest) -> Classifier:
+    from gfscore.networks.adjusted import open_model
+    from gfscore.networks.offset_files import Adjustment
+
+    checkpoint = model.weights if isinstance(model.weights, str) else None
+    adjustment = None
+    if model.offsets:
+        adjustment = Adjustment(model.offsets.file, model.entry["strength"], model.name.threat, model.name.classifier)
+    classifier, _, _ = open_model(model.manifest, checkpoint, manifest, adjustment=adjustment)
+    return classifier
 
 
 def _rows_to_check(table: EvidenceTable, frame: pd.DataFrame) -> NDArray[np.bool_]:
