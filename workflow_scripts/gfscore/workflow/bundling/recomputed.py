@@ -288,10 +288,11 @@ class Recomputed:
         }
         stored_identity = {name: scores.identity.get(name) for name in identity}
         yield from differences(name_of(path), stored_identity, identity)
-        if not checks:
-            return
+        if checks:
+            expected = selection_of(checks, [model.name for model in self.audit.models])
+            yield from self._different_selection(recorded, expected)
 
-        expected = selection_of(checks, [model.name for model in self.audit.models])
+    def _different_selection(self, recorded: Json, expected: Json) -> Iterator[str]:
         # Of some warnings only logits tell.
         warned = list(expected["warned"])
         for warning in recorded["warned"]:
