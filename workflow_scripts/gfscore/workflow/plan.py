@@ -822,32 +822,41 @@ class PlannedAudit:
         """Every job of the audit that is about one model, and the file with its cost, in order."""
         records = []
         for model in self.task_models:
-            if model.network.source.fitted:
-                records.append(_job_record("train_model", model, f"train_model/{model.network.zoo_path}"))
-            if model.offsets:
-                records.append(_job_record("choose_offsets", model, f"choose_offsets/{model.offsets.stem}"))
-            if model.source.name not in SOURCES_OF_VALUES:
-                records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
-            if model.name.dataset == self.dataset.name:
-                for measure in self.measures.values():
-                    if measure.derived:
-                        continue
-                    step = "import_samples" if model.source.name == "samples" else step_of(measure)
-                    path = f"{step}/{measure.name}/{model.name.path}"
-                    records.append(_job_record(step, model, path, measure=measure.name))
-            for mapper in self.mappers:
-                path = f"project_attributes/{mapper.name}/{model.name.path}"
-                records.append(_job_record("project_attributes", model, path))
+            records += self._records_of_model(model)
         for remedy in self.remedies:
-            name, offsets = remedy.measure.name, remedy.planned_offsets
-            choosing = f"choose_offsets/{offsets.stem}"
-            records.append(_job_record("choose_offsets", offsets.model, choosing, measure=name))
-            for model in (remedy.original, remedy.judged):
-                records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
-            for model in remedy.models:
-                path = f"measure_model/{name}/{model.name.path}"
-                records.append(_job_record("measure_model", model, path, measure=name))
+            records += _records_of_remedy(remedy)
         return records
+
+    def _records_of_model(self, model: PlannedModel) -> list[JobRecord]:
+        records = []
+        if model.network.source.fitted:
+            records.append(_job_record("train_model", model, f"train_model/{model.network.zoo_path}"))
+        if model.offsets:
+            records.append(_job_record("choose_offsets", model, f"choose_offsets/{model.offsets.stem}"))
+        if model.source.name not in SOURCES_OF_VALUES:
+            records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
+        measures = self.measures.values() if model.name.dataset == self.dataset.name else ()
+        for measure in measures:
+            if not measure.derived:
+                step = "import_samples" if model.source.name == "samples" else step_of(measure)
+                path = f"{step}/{measure.name}/{model.name.path}"
+                records.append(_job_record(step, model, path, measure=measure.name))
+        for mapper in self.mappers:
+            path = f"project_attributes/{mapper.name}/{model.name.path}"
+            records.append(_job_record("project_attributes", model, path))
+        return records
+
+
+def _records_of_remedy(remedy: PlannedRemedy) -> list[JobRecord]:
+    name, offsets = remedy.measure.name, remedy.planned_offsets
+    choosing = f"choose_offsets/{offsets.stem}"
+    records = [_job_record("choose_offsets", offsets.model, choosing, measure=name)]
+    for model in (remedy.original, remedy.judged):
+        records.append(_job_record("extract_logits", model, f"extract_logits/{model.name.path}"))
+    for model in remedy.models:
+        path = f"measure_model/{name}/{model.name.path}"
+        records.append(_job_record("measure_model", model, path, measure=name))
+    return records
 
 
 def _job_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> JobRecord:
