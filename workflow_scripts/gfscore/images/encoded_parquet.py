@@ -139,12 +139,14 @@ def _encoded_images(file: Path, column: str, rows: NDArray[np.int64]) -> Iterato
             chosen = set(rows[(rows >= start) & (rows < end)].tolist())
             if not chosen:
                 continue
-            row = start
-            for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=[column]):
-                for value in batch[column]:
-                    if row in chosen:
-                        yield f"{file}: row {row}", partial(_bytes_of, value, file, row)
-                    row += 1
+            for row, value in enumerate(_values_of(parquet, column, group), start):
+                if row in chosen:
+                    yield f"{file}: row {row}", partial(_bytes_of, value, file, row)
+
+
+def _values_of(parquet: ParquetFile, column: str, group: int) -> Iterator[pa.Scalar]:
+    for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=[column]):
+        yield from batch[column]
 
 
 def _bytes_of(value: pa.Scalar, file: Path, row: int) -> bytes:

@@ -289,15 +289,23 @@ def hold_percent(names: Sequence[str], percent: int, *, folder: Path) -> int:
     try:
         while True:
             if _lock(queue):
-                for name in sorted(names, key=lambda name: _percent_held(folder, name)):
-                    if _lock_percent(folder, name, percent):
-                        return names.index(name)
+                index = _lock_least_held(folder, names, percent)
+                if index is not None:
+                    return index
             if not announced:
                 print(f"waiting for {percent}% of a GPU ({len(names)} here): other jobs hold or wait for the rest")
                 announced = True
             time.sleep(POLL)
     finally:
         os.close(queue)
+
+
+def _lock_least_held(folder: Path, names: Sequence[str], percent: int) -> int | None:
+    # Index of the GPU of which others hold the least, if it has so much free; it is held from here on. None without any.
+    for name in sorted(names, key=lambda name: _percent_held(folder, name)):
+        if _lock_percent(folder, name, percent):
+            return names.index(name)
+    return None
 
 
 def _percent_held(folder: Path, name: str) -> int:

@@ -106,7 +106,7 @@ def attack(
         require_invariant_in_memory(classifier, pixels[: min(batch_size, SAMPLES)])
         for start in range(0, len(pixels), batch_size):
             batch = slice(start, start + batch_size)
-            try:
+            with _errors_with_remedies(batch_size):
                 columns = measure_batch(
                     classifier,
                     pixels[batch],
@@ -114,17 +114,6 @@ def attack(
                     settings=settings,
                     seeds=seeds[batch],
                 )
-            except ModuleNotFoundError as error:
-                raise InputError(
-                    f"these attacks need {error.name}, which is not installed; pip install 'gfscore[attacks]', or name "
-                    "attacks that need torch alone, such as apgd-ce"
-                ) from error
-            except RuntimeError as error:
-                if not out_of_memory(error):
-                    raise
-                raise InputError(
-                    f"out of memory with {batch_size} images at a time; give a smaller batch_size"
-                ) from error
             survived[batch] = columns["value"] == 1
             if progress:
                 done = min(start + batch_size, len(pixels))
@@ -135,6 +124,21 @@ def attack(
     if progress:
         print(file=sys.stderr)
     return survived
+
+
+@contextmanager
+def _errors_with_remedies(batch_size: int) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"these attacks need {error.name}, which is not installed; pip install 'gfscore[attacks]', or name attacks "
+            "that need torch alone, such as apgd-ce"
+        ) from error
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        raise InputError(f"out of memory with {batch_size} images at a time; give a smaller batch_size") from error
 
 
 def _settings(eps: float | str, norm: str, attacks: Sequence[str | dict[str, Any]] | None, seed: int) -> Adversarial:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gfscore.audit.calibration_results import Calibrations
+from gfscore.audit.samples import ModelLogits
 from gfscore.audit.settings import Split
 from gfscore.audit.values import AuditValues
 from gfscore.core.identity import ALL, ALL_NAME, UNCALIBRATED, ModelName
@@ -103,9 +104,7 @@ def falsification_table(
             for calibration, temperature, split in _temperatures(calibrations if is_calibrated else {}, model):
                 distances = audit_values.table(model, distance_measure.name)
                 if split is not None:
-                    # The samples that chose the temperature are left out.
-                    chose = choosing_samples(evidence.sample_id, evidence.labels, share=split.share, seed=split.seed)
-                    distances = distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
+                    distances = _of_reporting_samples(distances, evidence, split)
                 frame = falsification(
                     evidence.sample_id,
                     evidence.labels,
@@ -130,6 +129,12 @@ def falsification_table(
                     frame[DEPENDENT] = np.nan
                 frames.append(frame)
     return stacked(FALSIFICATION_TABLE, frames)
+
+
+def _of_reporting_samples(distances: pd.DataFrame, evidence: ModelLogits, split: Split) -> pd.DataFrame:
+    # Without the samples that chose the temperature.
+    chose = choosing_samples(evidence.sample_id, evidence.labels, share=split.share, seed=split.seed)
+    return distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
 
 
 def _temperatures(calibrations: Calibrations, model: ModelName) -> Iterator[tuple[str, float, Split | None]]:
