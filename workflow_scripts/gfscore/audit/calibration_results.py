@@ -27,7 +27,7 @@ class GridOptimum(Record):
 
 
 class PermutationTest(Record):
-    """p-value of the largest agreement with the accuracies, from so many `orders` of them."""
+    """p-value of the largest agreement with the accuracies, under `orders` permutations of the accuracies."""
 
     p: float
     orders: int
@@ -42,11 +42,31 @@ class ClassCalibrationErrors(Record):
 
 
 class SearchResult(Record):
-    """Outcome of the search of one objective; entries that the objective has not are None.
+    """Outcome of the search of one objective. Entries that an objective does not have are None.
 
-    `t_star` is the chosen temperature, or `t_star_by_model` that of each model by label; `interval` the widest optimal
-    stretch, `stretches` all of them; `edge` says that an optimum reaches an end of the search. `best` is the objective
-    at the chosen temperature, `at_one` at T = 1; `undefined` the reason why there is no optimum.
+    Attributes
+    ----------
+    measure : str
+        Score that is calibrated.
+    search : str
+        "exact", "grid" or "minimisation".
+    t_star : float
+        Chosen temperature.
+    t_star_by_model : dict of str to float
+        Chosen temperature of each model, by label, for objectives of single models.
+    interval, stretches : (float, float), and list of them
+        The widest interval of optimal temperatures, and all of them.
+    edge : bool
+        Whether an optimum reaches an end of the search.
+    best, at_one : float
+        Objective at the chosen temperature, and at T = 1.
+    undefined : str
+        Why there is no optimum.
+    paper_grid : GridOptimum
+        Optimum on the temperatures of the paper.
+    permutation : PermutationTest
+    class_calibration_error : dict of str to ClassCalibrationErrors
+        By label of the model.
     """
 
     measure: str
@@ -73,9 +93,16 @@ class SearchResult(Record):
 class Calibration(SearchResult):
     """Search of one objective, and what it gains: one entry of calibration.json.
 
-    `baseline` holds rank correlations of clean accuracy alone, `agreement` those of the scores with each quantity,
-    before and after the calibration. `split` is that of the samples; None where all of them chose the temperature.
-    `models_digest` identifies models and data that it was chosen on.
+    Attributes
+    ----------
+    baseline : dict of str to (float or None)
+        Rank correlations of clean accuracy alone with other quantities.
+    agreement : dict of str to Correlations
+        Rank correlations of the scores with each quantity, before and after the calibration.
+    split : Split or None
+        Split of the samples into choosing and reporting ones; None where all samples do both.
+    models_digest : str
+        Identifies the models and data that the temperature was chosen on.
     """
 
     baseline: dict[str, float | None] = Field(default_factory=dict)

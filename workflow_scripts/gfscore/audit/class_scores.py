@@ -161,7 +161,7 @@ def class_pair_table(scores: pd.DataFrame) -> pd.DataFrame:
     """The table class_pairs: every pair of classes of a model, the stronger class first.
 
     Classes without samples are in no pair. With more than MOST_PAIRED classes no pairs are listed. Bounds of a
-    difference follow from those of its two classes, and hold jointly if those do.
+    difference follow from the bounds of its two classes, and hold jointly if the class bounds do.
 
     Parameters
     ----------

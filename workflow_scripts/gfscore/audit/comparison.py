@@ -168,7 +168,7 @@ def compared_models(
     models : sequence of SampleValues
         Values of the measure at T = 1, one for each model.
     class_names, settings, fp_lambda, label_error_rates
-        Those of comparison_tables.
+        See comparison_tables.
     """
     rows = []
     for values in models:

@@ -125,7 +125,7 @@ class AuditInMemory:
 
     @cached_property
     def comparisons(self) -> dict[str, pd.DataFrame]:
-        """Tables that compare the models, by name; those of pairs have no rows where there is one model."""
+        """Tables that compare the models, by name; tables of pairs have no rows where there is one model."""
         settings = ComparisonSettings(confidence=1 - self.alpha)
         return comparison_tables(self.sample_values, self.class_names, settings=settings, fp_lambda=self.fp_lambda)[0]
 

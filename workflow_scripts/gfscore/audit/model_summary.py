@@ -114,7 +114,7 @@ def model_summary_table(
     settings : DisparitySettings
         Lambda of FP, and permutations and seed of the noise floor.
     intervals : IntervalSettings
-        Those of class_scores.
+        Settings of the intervals in `scores`.
     complete : bool
         Whether to make the noise floors, and the interval of the aggregate alone, too: most of the work.
     """

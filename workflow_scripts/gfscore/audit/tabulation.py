@@ -80,7 +80,7 @@ def tabulate(
     audit_values : AuditValues
         Values of the audit.
     files : AuditFiles
-        All but those of a verdict.
+        All files except the verdict's.
     audit : str
         Name of the audit.
     settings : TableSettings

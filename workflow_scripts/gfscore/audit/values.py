@@ -355,7 +355,7 @@ class AuditValues:
         return self.tables[key]
 
     def _derived(self, model: ModelName, measure: str) -> pd.DataFrame:
-        # Samples table of a measure that is made of others: the samples that any of these has.
+        # Samples table of a measure that is made of others: samples that at least one of them has.
         expected = self.expected(model, measure)
         measured = np.zeros(len(expected.labels), dtype=bool)
         tables = []
@@ -400,7 +400,7 @@ class AuditValues:
     def path(self, model: ModelName, measure: str) -> Path | str:
         """File that the values of a measure come from: the samples table, or the logits.
 
-        Of a measure that is made of others, that of the first of them.
+        For a measure that is made of others, the file of the first of them.
         """
         measure = self.subject.stored(measure)
         if self.subject.in_scores(model, measure):
@@ -431,7 +431,7 @@ class AuditValues:
         Raises
         ------
         InputError
-            For a value outside the range of its measure, and where all measures are asked for and those of a model
+            For a value outside the range of its measure, and, where all measures are asked for, if values of one model
             come from two networks.
         """
         for model in self.included:
@@ -464,7 +464,7 @@ class AuditValues:
         return values
 
     def with_calibrated(self, uncalibrated: Iterable[SampleValues], calibrations: Calibrations) -> list[SampleValues]:
-        """Values at T = 1, those of each model followed by its values at the chosen temperatures.
+        """Values at T = 1 of each model, followed by its values at the chosen temperatures.
 
         Parameters
         ----------
@@ -599,7 +599,7 @@ def line_up(
 def with_predictions(samples: pd.DataFrame) -> pd.DataFrame:
     """Samples table of any kind with two more columns: `correct`, of the clean image, and the network's `predicted`.
 
-    Where the network's prediction is missing, `correct` is that of the measured classifier.
+    Where the network's prediction is missing, `correct` is whether the measured classifier is right.
     """
     predicted = samples["clean_prediction" if "clean_prediction" in samples else "prediction"]
     # Values computed elsewhere come with predictions of the measured (smoothed) classifier alone.

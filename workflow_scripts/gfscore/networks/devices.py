@@ -301,7 +301,7 @@ def hold_percent(names: Sequence[str], percent: int, *, folder: Path) -> int:
 
 
 def _lock_least_held(folder: Path, names: Sequence[str], percent: int) -> int | None:
-    # Index of the GPU of which others hold the least, if it has so much free; it is held from here on. None without any.
+    # Index of a GPU that has so much free, the emptiest first, which is held from here on; None without any.
     for name in sorted(names, key=lambda name: _percent_held(folder, name)):
         if _lock_percent(folder, name, percent):
             return names.index(name)

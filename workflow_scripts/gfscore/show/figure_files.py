@@ -120,7 +120,7 @@ def draw_by_processes(audit: DrawnAudit, path_to_folder: Path | str, *, threads:
 
 
 def _draw_in_process(audit: DrawnAudit, path_to_folder: Path | str, parts: Sequence[str]) -> None:
-    # In a process that ends when the one that started it is gone. That one tells of an interruption.
+    # In a process that ends with its parent, which reports an interruption.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = parent_process()
     assert parent is not None  # this is not the main process

@@ -147,7 +147,7 @@ def _temperatures(calibrations: Calibrations, model: ModelName) -> Iterator[tupl
 
 
 def falsifying(measures: Mapping[str, NamedMeasure]) -> list[NamedMeasure]:
-    """Measures whose distances a score can be compared with: those of kind minimal in l2."""
+    """Measures whose distances a score can be compared with: kind minimal, norm l2."""
     distances = []
     for measure in measures.values():
         if isinstance(measure.settings, Minimal) and measure.settings.norm == "l2":
@@ -245,7 +245,7 @@ def falsification(
 def contradicted(
     score: NDArray[np.float64], correct: NDArray[np.bool_], distance: NDArray[np.float64], censored: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Samples that both measures classify correctly, and those of them whose score is contradicted.
+    """Samples that both measures classify correctly, and among them the samples whose score is contradicted.
 
     Parameters
     ----------

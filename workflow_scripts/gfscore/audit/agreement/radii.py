@@ -184,7 +184,8 @@ def curve_frame(
     measure : NamedMeasure
         Of kind minimal or certified.
     confidence : float
-        Confidence of the bounds at each radius, which are simultaneous over classes; that of all samples holds alone.
+        Confidence of the bounds at each radius, which are simultaneous over classes; the bounds of all samples together
+        hold alone.
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that the bounds allow for.
 

@@ -305,7 +305,7 @@ def models_digest(models: Sequence[ModelEvidence]) -> str:
 
 
 def baseline_of(models: Sequence[ModelEvidence]) -> dict[str, float | None]:
-    """Rank correlation of clean accuracy with each other quantity, by `alone` of it; None where undefined."""
+    """Rank correlation of clean accuracy with each other quantity, by the key of `alone`; None where undefined."""
     quantities = _quantities(models)
     baseline = {}
     for name, quantity in quantities.items():

@@ -154,7 +154,7 @@ class Predictions:
     measure : str
         Name of the measure.
     samples : DataFrame
-        Rows with sample_id, label and prediction; those of corrupted copies also with corruption and severity.
+        Rows with sample_id, label and prediction; for corrupted copies with corruption and severity too.
     corrupted : bool
         Whether the rows are of corrupted copies.
     several_copies : bool

@@ -85,7 +85,7 @@ def corruption_errors(
 
 
 class ModelErrors:
-    """Errors of one model by corruption and severity, and relative to those of a baseline.
+    """Errors of one model by corruption and severity, and relative to a baseline's.
 
     An error is a mean over images, of each image's mean over its corrupted copies: bounds count images, not copies.
 
@@ -173,7 +173,7 @@ class ModelErrors:
         Parameters
         ----------
         baseline_errors : mapping
-            Error of the baseline by corruption, which is taken as it is, as a published one would be.
+            Error of the baseline by corruption, which is taken as a known number, like a published one.
 
         Returns
         -------

@@ -153,7 +153,7 @@ def predictors(
 def target_tables(audit_values: AuditValues, class_names: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Tables of all measures of kind targeted, by name; empty without one.
 
-    CFPS and recall are those of the audit's first measure of kind clean, or else of the clean predictions of the
+    CFPS and recall come from the audit's first measure of kind clean, or else from the clean predictions of the
     attacked samples.
 
     Parameters

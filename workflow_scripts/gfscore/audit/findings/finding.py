@@ -45,8 +45,7 @@ RANKED = {
     "remedy_helps": (REMEDY, "help"),
     "remedy_not_shown": (REMEDY, "help"),
 }
-"""Rank of each kind of finding of an audit, and the section of the page that shows it; among those of one rank the
-earlier stands first."""
+"""Rank of each kind of finding of an audit, and the section of the page that shows it; equal ranks keep this order."""
 
 
 @dataclass(frozen=True)

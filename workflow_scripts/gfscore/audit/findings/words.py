@@ -215,5 +215,5 @@ SENTENCES: dict[str, str | Template] = {
 }
 """Sentence of each kind of finding: a format of its subject and numbers with keys of FORMATS, or a function of them.
 
-Charts add those of their own.
+Charts add their own.
 """

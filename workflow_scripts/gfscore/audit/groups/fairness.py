@@ -73,7 +73,7 @@ def group_counts(
     groups, classes : int
         Numbers G and K.
     shares : array of float, shape (R,), optional
-        Weights of the rows; those of one sample sum to 1. By default each row is a sample.
+        Weights of the rows, which sum to 1 over the rows of a sample. By default each row is a sample.
     """
     weights = np.ones(len(group)) if shares is None else shares
     correct = labels == predictions
@@ -140,7 +140,7 @@ def group_metrics(rates: GroupRates) -> dict[str, NDArray[np.float64]]:
         group has no sample to compute a rate from (fairlearn takes that rate as 0).
 
         - ``dp`` largest difference between groups of P(R = class | A)
-        - ``eopp`` largest difference of the true positive rate, which is also that of the false negative rate
+        - ``eopp`` largest difference of the true positive rate, and of the false negative rate
         - ``eodd`` the larger of the largest differences of the true and of the false positive rate
         - ``aodd`` the mean of these two differences
 
@@ -172,7 +172,7 @@ def group_metrics_as_printed(rates: GroupRates) -> dict[str, NDArray[np.float64]
 
     Its EOdd is the largest and its AOdd the mean of P(R = class | Y, A) over both values of Y and all groups; no
     difference is taken. A perfect classifier therefore gets EOdd 1 and AOdd 0.5. A constant one gets 1 for both in the
-    class that it always predicts, and 0 for both in every other. dp and eopp are those of group_metrics.
+    class that it always predicts, and 0 for both in every other. dp and eopp are defined as in group_metrics.
 
     Parameters
     ----------

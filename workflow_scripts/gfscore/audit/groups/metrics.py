@@ -119,7 +119,7 @@ def metrics_of_predictions(
     samples : DataFrame
         Rows with sample_id, label and prediction; several rows of a sample count as fractions.
     grouping, class_names, settings, confidence
-        Those of group_metric_table.
+        See group_metric_table.
     """
     positive_index = None
     if settings.positive is not None:

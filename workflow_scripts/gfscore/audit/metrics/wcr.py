@@ -34,8 +34,8 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
 def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
     """Bounds of the smallest class value from those of single classes.
 
-    The lower bound fails only if that of the true worst class does, so it needs no union bound; the upper bound fails
-    if that of any class does. Source: intersection-union test, Berger 1982.
+    The lower bound fails only if the bound of the true worst class fails, so that it needs no union bound; the upper
+    bound fails if the bound of any class fails. Source: intersection-union test, Berger 1982.
     """
     return classes.lower(alpha).min(), classes.upper(alpha / len(classes.n)).min()
 

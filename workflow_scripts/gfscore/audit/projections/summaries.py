@@ -209,7 +209,7 @@ def projection_tables(
 
 
 def model_frame(scores: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
-    """Columns of `projection_models` of one mapper and task, but those of the task.
+    """Columns of `projection_models` for one mapper and task, without the columns of the task.
 
     Scaled values are min-max scaled over the models to 0..100, reversed if lower is better; NaN if all models are
     equal. This is our interpretation of the paper, which does not state over what it normalises (sections 3.1 and 6).

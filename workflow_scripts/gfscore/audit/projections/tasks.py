@@ -70,19 +70,19 @@ class Task:
 def read_tasks(
     audit_values: AuditValues, files: AuditFiles, settings: Sequence[TaskSettings], *, confidence: float
 ) -> list[Task]:
-    """Tasks of an audit, that of its own dataset first.
+    """Tasks of an audit, its own dataset first.
 
-    A model that takes no part in the audit takes none in a task. Accuracies on the audit's own dataset are those of the
-    selection.
+    A model that takes no part in the audit takes none in a task. Accuracies on the audit's own dataset are taken from
+    the selection of models.
 
     Parameters
     ----------
     audit_values : AuditValues
         Values of the audit.
     files : AuditFiles
-        Manifest and dataset, and those of the tasks.
+        Manifest and dataset of the audit and of its tasks.
     settings : sequence of TaskSettings
-        That of the audit's own dataset first.
+        Settings of the tasks, the audit's own dataset first.
     confidence : float
         Nominal confidence of the intervals of metrics between groups.
 
@@ -233,7 +233,7 @@ def differences_between_groups(metrics: pd.DataFrame, *, kinds: Mapping[str, str
     Returns
     -------
     DataFrame
-        Columns threat, model, attribute, those of DIFFERENCES, and group_measure.
+        Columns threat, model, attribute, the names in DIFFERENCES, and group_measure.
     """
     measures = list(metrics["measure"].unique())
     unperturbed = [name for name in measures if kinds[name] == UNPERTURBED]

@@ -246,7 +246,7 @@ def worst_class_gain(outcomes: PairedOutcomes, reference: ReferenceClasses, *, a
 def rdi_change(outcomes: PairedOutcomes, reference: ReferenceClasses, *, alpha: float) -> Change:
     """Change of RDI, the largest less the smallest class value; below 0 the classes have become more equal.
 
-    Parameters and confidence are those of worst_class_gain. The bounds add up those of the best and of the worst
+    For parameters and confidence see worst_class_gain. The bounds are sums of bounds of the best and of the worst
     class's gain, each at half of alpha.
     """
     worst = worst_class_gain(outcomes, reference, alpha=alpha / 2)
@@ -368,7 +368,7 @@ def strength_curve(
     weights : array-like (K,) or None
         Weights of the classes; None for equal ones.
     intervals : IntervalSettings
-        The method of the class bounds is that of 0/1 measures.
+        Class bounds use the method for 0/1 measures.
     alpha : float
         Error probability of all intervals of all S + 1 points together: each of the 2 (S + 1) has alpha / (2 (S + 1)).
 

@@ -132,7 +132,7 @@ def _read_remedy(
 
 
 def _require_offsets(path: Path | str, words: str, path_to_offsets: Path | str) -> None:
-    # Values of other offsets than those of the file, or of none.
+    # Refuses values that were measured with other offsets than the file holds, or without offsets.
     if read_identity(path).get("offsets") != words:
         raise InputError(
             f"{path}: not of the offsets in {path_to_offsets} ({words}); make it again by adding -R {path} to the "

@@ -124,7 +124,7 @@ REMEDY_TABLES = (REMEDY_CLASSES, REMEDY_MODELS, REMEDY_CURVE)
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How offsets were chosen, on other samples than those of the tables.
+    """How offsets were chosen, on samples that the tables leave out.
 
     Parameters
     ----------

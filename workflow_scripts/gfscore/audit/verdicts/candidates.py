@@ -41,11 +41,11 @@ class Candidate:
     class_names : list of str
         Names of the K classes.
     bounds : dict of BoundsKey to ClassBounds
-        Of the K classes, of groups, or of all samples together.
+        Bounds of the K classes, of groups, or of all samples together.
     counts : dict
-        Numbers of samples by class, as SampleValues.counts gives them: of class values, and of what has others.
+        Numbers of samples by class (see SampleValues.counts): for class values, and for bounds with other numbers.
     group_names : dict
-        Names of the groups, of bounds of groups.
+        Names of the groups, for bounds of groups.
     """
 
     threat: str
@@ -56,7 +56,7 @@ class Candidate:
     group_names: dict[BoundsKey, list[str]] = field(default_factory=dict)
 
     def counts_of(self, key: BoundsKey) -> SampleCounts | None:
-        """Numbers of samples that bounds rest on; those of the class values where no others are known."""
+        """Numbers of samples that bounds rest on; where none are stated, the numbers for class values."""
         return self.counts.get(key, self.counts.get(BoundsKey(key.measure)))
 
     def names_of(self, key: BoundsKey) -> list[str]:

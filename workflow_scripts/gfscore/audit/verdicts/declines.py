@@ -57,7 +57,7 @@ def write_release(
     audit : str
         Name of the audit.
     dataset_digest : str
-        Digest of the data of both.
+        Digest of the dataset, which both audits share.
     source : ReleaseSource
     """
     frames = [release_rows(values_of_model) for values_of_model in values]
@@ -166,7 +166,7 @@ class PairedDifferences:
         classes : int
             Number of classes K.
         intervals : IntervalSettings
-            The method is that of measures with any value in a range, also for 0/1 measures: a difference of their
+            The method is the one for measures between the ends of a range, also for 0/1 measures: a difference of their
             values is -1, 0 or 1.
         label_error_rates : array-like (K,), optional
             Shares of wrong labels that the bounds allow for.

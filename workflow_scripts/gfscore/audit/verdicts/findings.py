@@ -434,7 +434,7 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
 
 
 def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
-    # Agreement of the best calibrated score with robust accuracy, against that of clean accuracy alone and of T = 1.
+    # Agreement with robust accuracy: of the best calibrated score, of clean accuracy alone, and of the score at T = 1.
     if model_count(tables.model_summary) < FEW_MODELS:
         return
     results = tables.calibration_results

@@ -57,7 +57,7 @@ REFUSED = {name: metric.refusal for name, metric in METRICS.items() if metric.re
 """Metrics that no rule can judge -> why."""
 
 CLASSES, ALL_SAMPLES = "classes", "all samples"
-"""How bounds part the samples: by class, or all of them as one. Those of groups are named by the attribute."""
+"""How bounds part the samples: by class, or all of them as one. Bounds of groups are named by the attribute."""
 
 CLASS_VALUES = "class values"
 
@@ -338,7 +338,7 @@ def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
 
 
 def _decline() -> Statistic:
-    # Class values are differences, later less earlier: the largest decline is that of their worst class.
+    # Class values are differences, later less earlier: the class that declined most has the smallest one.
     def bounds(classes: BoundsOfClasses, alpha: float) -> Interval:
         low, high = WCR.bounds_at(classes, alpha, lam=0.0)
         return -high, -low

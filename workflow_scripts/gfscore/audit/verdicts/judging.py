@@ -92,7 +92,7 @@ def judge(
     Returns
     -------
     Judgement
-        Verdict of the gate, with those of every rule and model.
+        Verdict of the gate, of every rule, and of every model under each rule.
 
     References
     ----------

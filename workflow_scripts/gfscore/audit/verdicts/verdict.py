@@ -57,8 +57,14 @@ Real = Annotated[float, BeforeValidator(_nan_of_null)]
 class SampleCounts(Record):
     """Numbers of samples that a verdict on a model rests on.
 
-    `measured` of the `expected` samples have a value, and `rows` of the dataset show them; `by_class` holds the three
-    as lists by class.
+    Attributes
+    ----------
+    measured, expected : int
+        Samples with a value, and samples that must have one.
+    rows : int
+        Rows of the dataset that show these samples, more where images are repeated.
+    by_class : dict of str to list of int
+        The three numbers by class, in label order.
     """
 
     measured: int
@@ -103,11 +109,26 @@ class OpenSamples(Record):
 class ModelVerdict(Record):
     """Verdict of one rule on one model.
 
-    `value` of the statistic lies between the bounds `low` and `high`, each of which holds with probability 1 - alpha;
-    `value_most` is that of the largest values that open samples may have;
-    `samples_needed_per_class` would probably settle what is undecided, None where no number is known;
-    `further_samples_needed` of them in all, None after the last planned look; `open_samples` are what else leaves it
-    undecided, None without any, and of what is decided.
+    Attributes
+    ----------
+    threat, model : str
+        Threat model and name of the model.
+    verdict : {"PASS", "FAIL", "INCONCLUSIVE"}
+    value, value_most : float
+        Statistic of the samples, with open samples at their smallest and at their largest possible value.
+    low, high : float
+        Bounds of the true statistic, each of which holds with probability 1 - alpha.
+    worst_class : str or None
+        Class with the smallest value, or the largest falsification rate; None without samples.
+    samples : SampleCounts or None
+    classes_without_samples : list of str
+        Classes that the rule judges and that have no samples.
+    samples_needed_per_class : int or None
+        Samples per class that would probably decide an undecided model; None where no number is known.
+    further_samples_needed : int or None
+        How many more samples these are in all; None after the last planned look.
+    open_samples : OpenSamples or None
+        Samples of unknown value that may leave a model undecided; None for a decided model, and without any.
     """
 
     threat: str
@@ -148,9 +169,23 @@ class ModelVerdict(Record):
 class RuleVerdict(Record):
     """Verdict of one rule on all models, with the rule.
 
-    `alpha` is the probability of a wrong verdict on one model; `interval` the method of the bounds; `range` the
-    smallest and largest value that the statistic may have; `title` names it, `words` are the rule as a clause;
-    `without_samples`, `missing` and `repeated` are remarks on the samples, or None.
+    Attributes
+    ----------
+    measure, statistic, class_name, attribute, direction, threshold, confidence, looks, on_inconclusive
+        Settings of the rule; see RuleSettings.
+    alpha : float
+        Probability of a wrong verdict on one model.
+    interval : str
+        Method of the bounds.
+    range : (float, float)
+        Smallest and largest value that the statistic may have.
+    title, words : str
+        The statistic in a sentence, and the rule as a clause.
+    verdict : {"PASS", "FAIL", "INCONCLUSIVE"}
+        Verdict on all models together.
+    without_samples, missing, repeated : str or None
+        Remarks on classes without samples, samples without a value, and repeated images.
+    models : list of ModelVerdict
     """
 
     measure: str
@@ -249,9 +284,16 @@ class JudgedModel(Record):
 class ReleaseSource(Record):
     """Where the values of an earlier release come from.
 
-    `audit` is its name in a bundle, and `statement_sha256` the digest of the statement of that bundle, which names
-    every file of it; `judged` when its verdict was judged, by which `version` of gfscore; `models` maps each model of
-    the audit to the one of the release that it is compared with, both as "threat/model".
+    Attributes
+    ----------
+    audit : str
+        Name of the earlier audit in its bundle.
+    statement_sha256 : str
+        SHA-256 of the bundle's statement, which names every file of the bundle.
+    judged, version : str
+        Time of the earlier verdict, and version of gfscore that judged.
+    models : dict of str to str
+        Model of the release that each model of the audit is compared with, both as "threat/model".
     """
 
     audit: str
@@ -264,8 +306,17 @@ class ReleaseSource(Record):
 class Evidence(Record):
     """What a verdict rests on, and when it was judged.
 
-    `time` is in ISO format with seconds, UTC; `models` are named "threat/model"; `last_release` is what rules on
-    declines compare with, or None; `made_from` maps paths of files to their SHA-256.
+    Attributes
+    ----------
+    time : str
+        ISO format with seconds, UTC.
+    dataset : JudgedDataset
+    models : dict of str to JudgedModel
+        By "threat/model".
+    last_release : ReleaseSource or None
+        Earlier release that rules on declines compare with.
+    made_from : dict of str to str
+        SHA-256 of each file that was read, by its path.
     """
 
     time: str
@@ -335,7 +386,7 @@ class Judgement(Record):
     def attacked_measure(self, measures: Measures) -> str | None:
         """Measure whose class values are the accuracy that attacks leave, or None.
 
-        The one that the gate judges, else the first of the audit.
+        The measure that the gate judges, else the first of the audit.
         """
         attacked = names_of_kind(measures, ATTACKED)
         for rule in self.rules:

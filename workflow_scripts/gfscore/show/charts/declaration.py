@@ -65,9 +65,22 @@ def labelled(rows: pd.DataFrame) -> pd.DataFrame:
 class Subject:
     """An audit, and one of its measures where a chart is about one: all that charts are made from.
 
-    `measures` are all measures of the audit; `guessing` are labels "threat/model" of models that may be guessing.
-    `measured` maps scores to a list of SampleValues, one per model, for charts that draw from samples with `seed`;
-    `pictures` are arrays by name of each of the audit's mappers (see gfscore.projection.mappers.pictures).
+    Attributes
+    ----------
+    tables : AuditTables
+    measures : mapping of str to NamedMeasure
+        All measures of the audit by name.
+    fp_lambda : float
+        Weight lambda of RDI in FP.
+    measure : str or None
+        Name of the measure that a chart is about.
+    guessing : collection of str
+        Labels "threat/model" of models that may be guessing.
+    measured : mapping of str to sequence of SampleValues
+        Values of each score, one per model, for charts that draw samples at random, with `seed`.
+    pictures : mapping of str to mapping of str to ndarray
+        Arrays of each mapper of the audit; see gfscore.projection.mappers.pictures.
+    seed : int
     """
 
     tables: AuditTables

@@ -12,7 +12,7 @@ from gfscore.show.lazy import drawing, pd
 MOST_ATTRIBUTES = 8
 MOST_MODELS = 40
 ATTACKED = "adversarial"
-"""Kind of measure whose groups are drawn beside those of the scores; all others stand in the tables."""
+"""Kind of measure whose groups are drawn beside the scores' groups; all others stand in the tables."""
 
 
 def scores_and_gaps(subject: Subject) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -29,8 +29,8 @@ def groups(subject: Subject) -> pd.DataFrame:
     """Value and interval of each group, joint over the groups of an attribute.
 
     Of 8 attributes with the largest differences and 40 models with the highest values. Of each attribute and model,
-    `gap` is the largest difference of values of groups that have enough samples, `sure_gap` that of those whose
-    intervals lie farthest apart, NaN where all intervals overlap.
+    `gap` is the largest difference of values of groups that have enough samples, `sure_gap` the difference of the two
+    whose intervals lie farthest apart, NaN where all intervals overlap.
     """
     from gfscore.audit.groups.scores import widest_attributes
 

@@ -14,7 +14,7 @@ BOUND = "bound (Eq. 12)"
 def deviations(subject: Subject) -> pd.DataFrame:
     """Distance of RDI from its value on all samples when every class has n of them: the bound, and draws by model.
 
-    Of more than MOST_MODELS models those of the largest distance have a line. The audit's own samples are the
+    Of more than MOST_MODELS models only the ones with the largest distance have a line. The audit's own samples are the
     population, so the bound has to hold for every line; `beyond` counts draws beyond it.
     """
     from gfscore.audit.values import row_generator

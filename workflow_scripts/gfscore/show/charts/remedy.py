@@ -23,7 +23,7 @@ def remedies(subject: Subject) -> pd.DataFrame:
 
     Of a class `before` and `value` are its values, `low` and `high` the simultaneous bounds of its change, from
     `before` on, and `unsure` says that they include 0. Of a strength `value`, `low` and `high` are the mean of the
-    classes, or the worst class, by `line`. Further columns are those of remedies_in_short.
+    classes, or the worst class, by `line`. For further columns see remedies_in_short.
     """
     from gfscore.audit.remedies.findings import remedies_in_short
 

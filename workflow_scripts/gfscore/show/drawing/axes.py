@@ -304,7 +304,7 @@ def name_points(
 
 
 def name_lines(axes: Axes, frame: DataFrame, *, x: str, y: str, line: str, bold: str, most: int = MOST_NAMED) -> None:
-    """Name each line right of the plot, or of more than `most` those that stand out; columns are those of `curves`."""
+    """Name each line right of the plot, or of more than `most` the ones that stand out; for columns see `curves`."""
     drawn = frame[frame[y].notna()]
     table = drawn.pivot_table(index=x, columns=line, values=y)
     middle = (drawn[x].min() + drawn[x].max()) / 2

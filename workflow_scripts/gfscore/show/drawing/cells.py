@@ -139,7 +139,7 @@ def heatmap(
         All names, where other panels have more of them.
     most : str, optional
         The most that a value may be. Where that is above the value of any cell, the left half of a cell has the colour
-        of the value, and the right half that of the most.
+        of the value, and the right half the colour of the most.
     aside, aside_most : str, optional
         Number of a whole row, written behind it, and the most that it may be.
     dot : str, optional

@@ -426,7 +426,7 @@ def _reserve_vertical_title(axes: Axes, plot: Plot) -> None:
 
 
 def _reserve_titles(axes: Axes, plot: Plot, width: float) -> None:
-    # Wraps and places the title of the horizontal axis, and above it and all else that of the panel. Adds the room they
+    # Wraps and places the title of the horizontal axis, and above everything the title of the panel. Adds the room they
     # take to `plot`.
     label = axes.xaxis.label
     lines = wrapped(label.get_text(), max(width + 24, 90))

@@ -491,7 +491,7 @@ def _name_radar(  # noqa: PLR0917
     directions: NDArray[np.float64],
     top: float,
 ) -> None:
-    # The name of the radar above it, those of its spokes around it, and the value at its outer circle.
+    # The name of the radar above it, the names of its spokes around it, and the value at its outer circle.
     write(axes, centre[0], centre[1] - 0.49, name, weight="bold", ha="center", va="center", color=INK)
     for spoke, (across, down) in zip(spokes, directions, strict=True):
         alignment = "center"

@@ -417,7 +417,7 @@ def _add_steps(crate: ROCrate, run: AuditRun, workflow: Entity, run_action: Enti
     Returns
     -------
     list of Entity
-        Actions of the executions, then that of the engine that called them.
+        Actions of the executions, then the action of the engine that called them.
     """
     workflow_paths = {os.path.normpath(run.workflow_folder / path) for path in run.workflow}
     how_to_steps: dict[str, ContextEntity] = {}

@@ -17,7 +17,7 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
     Parameters
     ----------
     audit : str
-        Name of the audit, which is that of the test suite.
+        Name of the audit, and of the test suite.
     verdict : Verdict
         Each rule is a test case of each model that it judges: FAIL is a failure; INCONCLUSIVE a failure where it stops
         a pipeline, else a skipped test. A model that the configuration left out is a skipped test.

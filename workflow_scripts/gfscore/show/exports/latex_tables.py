@@ -76,8 +76,8 @@ def model_table(
 ) -> str:
     """Scores and disparity of every model, best robust accuracy, else score, first: Tables 3 and 4 of the paper.
 
-    Disparity is of the values at T = 1, as in the paper. Calibrated scores are those of the objective that the paper's
-    numbers follow, or of the first one where an audit does not have it.
+    Disparity is of the values at T = 1, as in the paper. Calibrated scores follow the objective of the paper's numbers,
+    or of the first one where an audit does not have it.
 
     Parameters
     ----------

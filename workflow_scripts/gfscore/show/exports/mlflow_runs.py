@@ -15,7 +15,7 @@ from gfscore.core.software import version_in_words
 from gfscore.tables.parquet_tables import read_table
 
 NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_./:-]")
-"""Characters that MLflow allows in no name of a metric: of those of names here "+" alone."""
+"""Characters that MLflow allows in no name of a metric; names here have only "+" of them."""
 
 IN_ITS_PLACE = " "
 """MLflow allows a blank, which no name here has, so that different names stay different."""

@@ -89,7 +89,7 @@ def render_comparison(
     statistics : DataFrame
         audit_changes.
     models : mapping of str to str
-        Model of the earlier audit, "threat/model", by that of the later one.
+        Model of the earlier audit, "threat/model", by model of the later one.
     measures : mapping of str to NamedMeasure
         Measures of the later audit.
     confidence : float

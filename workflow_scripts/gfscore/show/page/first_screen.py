@@ -47,7 +47,7 @@ class Evidence:
     """Evidence by class of every model: rows, worst first, whether they are ranges, and how to read them.
 
     `per_class` is the number of samples of a class.
-    `judged_first` says whether its threshold is that of the first rule, as the threshold of the models is.
+    `judged_first` says whether its threshold is the first rule's, like the threshold of the models.
     """
 
     title: str
@@ -315,7 +315,7 @@ def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool
     # Of one model, from arrays (K,): classes without samples, then the lowest ones.
     sampled = values["n"] > 0
     present = np.flatnonzero(sampled)
-    # Of classes of which as much is proven, the one that attacks leave less.
+    # Of classes with equal proven shares, the class that attacks leave less of.
     order = np.lexsort((values["value_most"][present], values["value"][present]))
     lowest_first = present[order][:MOST_CLASSES]
     empty = np.flatnonzero(~sampled)[: min(MOST_EMPTY, MOST_CLASSES - len(lowest_first))]

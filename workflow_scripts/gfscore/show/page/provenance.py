@@ -57,7 +57,7 @@ def provenance_of(folder: AuditFolder) -> dict[str, dict[str, str]]:
 
 
 def versions() -> dict[str, str]:
-    """Version of gfscore, and those of PACKAGES."""
+    """Versions of gfscore and of PACKAGES."""
     result = {"gfscore": version_in_words(software())}
     for package in PACKAGES:
         try:

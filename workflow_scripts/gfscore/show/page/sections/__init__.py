@@ -36,7 +36,7 @@ DETAILS = {
 """Function that makes the details of each section, by its id."""
 
 CONTROLS = {"which": "which.html", "class": "class.html", "sure": "sure.html"}
-"""Template of the controls of a section, by its id; those of the section "sure" choose a pair of models."""
+"""Template of the controls of a section, by its id; the controls of the section "sure" choose a pair of models."""
 
 SAID_BY = {
     "groups_differ": "group_scores",
