@@ -116,7 +116,7 @@ def export_audit(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> None:
-    """Write all forms of an audit; the date of the Provenance Run Crate is that of verdict.json.
+    """Write all forms of an audit; the date of the Provenance Run Crate is the date of verdict.json.
 
     Parameters
     ----------

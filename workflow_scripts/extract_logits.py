@@ -28,7 +28,7 @@ def extract_logits(
 ) -> None:
     """Write sample_id, label and logits as Parquet, with the identity of data, model and arithmetic.
 
-    `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` that of train_model or fetch_checkpoint;
+    `path_to_dataset` is the manifest of fetch_dataset, `path_to_model` the manifest of train_model or fetch_checkpoint;
     `path_to_checkpoint` may be None where the manifest names the file. `device` "auto" is a GPU if there is one, of
     which `gpu_percent` are held. `adjustment` are the offsets of a model that has some. With another `precision` than
     float32 the identity says how far logits and scores are from float32 (see gfscore.networks.precision). Raises

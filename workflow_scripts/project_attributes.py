@@ -27,7 +27,7 @@ class MapperFiles:
     Parameters
     ----------
     weights, manifest : path
-        Those of train_mapper.
+        Outputs of train_mapper.
     attributes : path or None
         Table of the attributes of the dataset; None for a mapper without conditions.
     """

@@ -18,7 +18,8 @@ def read_attributes(
 ) -> None:
     """Write the attributes that the entry `attributes` of a dataset (`settings`) describes.
 
-    `path_to_manifest` is the dataset's, `path_to_reference` that of the dataset whose samples fix quantiles, or None.
+    `path_to_manifest` is the dataset's, `path_to_reference` the manifest of the dataset whose samples fix quantiles, or
+    None.
     """
     dataset = Dataset.open(path_to_manifest)
     fixed_on = Dataset.open(path_to_reference) if path_to_reference else None

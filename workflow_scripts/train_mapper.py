@@ -28,8 +28,8 @@ def train_mapper(
     """Write a mapper (safetensors), its manifest (JSON) and its pictures (.npz), on the CPU the same bytes always.
 
     `files` maps train and test to manifests of fetch_dataset, train_attributes and test_attributes to tables of
-    attributes, or nothing; at most MOST_DESCRIBED images of test are drawn. `settings` are those of the mapper without
-    its search. `outputs` maps weights, manifest and pictures to paths. Training goes on from `path_to_progress`.
+    attributes, or nothing; at most MOST_DESCRIBED images of test are drawn. `settings` are the mapper's, without its
+    search. `outputs` maps weights, manifest and pictures to paths. Training goes on from `path_to_progress`.
     """
     training = mapper_settings(settings)
     train_attributes = files["train_attributes"] or None

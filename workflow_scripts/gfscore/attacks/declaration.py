@@ -72,7 +72,7 @@ class Attack:
     """An attack: all that measures, tables and pages need to know of it."""
 
     name: str
-    """Its name in the configuration; that of its file, with - for _."""
+    """Name in the configuration: the name of its file, with - for _."""
     in_ball: Form | None = None
     """How it looks for any misclassified point of a ball, as the measure `adversarial` does; None where it cannot.
 

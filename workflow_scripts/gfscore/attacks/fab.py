@@ -6,7 +6,7 @@ from gfscore.attacks.declaration import Attack, AttackSettings, Form, Steps, Tar
 
 
 class FabInBall(AttackSettings):
-    """Fast adaptive boundary attack (Croce and Hein 2020), what it finds within the ball."""
+    """Fast adaptive boundary attack (Croce and Hein 2020): adversarial examples within the ball."""
 
     name: Literal["fab"]
     steps: Steps = 100

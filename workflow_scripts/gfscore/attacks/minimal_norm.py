@@ -95,7 +95,7 @@ def fmn(
     """Fast minimum-norm attack, started where DeepFool crosses the boundary.
 
     Gradient steps on the margin within a ball whose radius follows the boundary: it is the linearised distance until
-    the first success, then shrinks by a share after a success and grows by it after a failure. The start
+    the first success, then shrinks by a share after a success and grows by the same share after a failure. The start
     brings in boundaries to other classes than the second most likely one, where gradients of the margin alone do not
     lead.
 

@@ -132,7 +132,7 @@ def _members(attack: AttackSettings, classes: float) -> list[Member]:
 
 
 def _substitutes(name: str, classes: float) -> list[str]:
-    # Follows `with_fewer` from attack to attack; of those passed, the ones that run with this number of classes.
+    # Attacks that `with_fewer` names, one after the other, as far as they run with this number of classes.
     names = []
     name = ATTACKS[name].with_fewer
     while name:

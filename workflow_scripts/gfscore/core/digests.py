@@ -1,12 +1,12 @@
-"""SHA-256 of files: pinned ones, text files and folders that record their own, and a cache of those of large files.
+"""SHA-256 of files: pinned ones, text files and folders that record their own, and a cache for large files.
 
 A page carries its own SHA-256, so that an edit (FAIL replaced by PASS) is detected, and the digests of the files that
 it was made from, so that a page beside a newer verdict is detected. A folder has the digests of its files in
 checksums.json.
 
 The cache holds a digest with the size, times and inode of its files; it counts as long as these are the same. Programs
-can set a file's time of modification, but not that of its last change (ctime), so that a replacement is noticed which
-keeps size and time. A gate never uses it. It makes planning fast, so this module imports nothing heavy.
+can set a file's time of modification, but not the time of its last change (ctime), so that a replacement is noticed
+which keeps size and time. A gate never uses it. It makes planning fast, so this module imports nothing heavy.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ LAST_LINE = re.compile(rb"\n[^\n]{0,5}SHA-256 of everything above: ([0-9a-f]{64}
 """Line in which a text file records its SHA-256."""
 
 MADE_FROM = re.compile(rb"^(?:<!-- |# )Made from ([\w.-]+), SHA-256: ([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
-"""Line in which it records that of a file it was made from."""
+"""Line in which a page records the SHA-256 of a file that it was made from."""
 
 MADE_FROM_AT_THE_END = re.compile(rb"(?:" + MADE_FROM.pattern + rb")*\Z", re.MULTILINE)
 """All these lines; elsewhere, a line that was taken for one could begin or end a comment around other words."""
@@ -61,7 +61,7 @@ def require_pinned(digest: str, pinned: str | None, *, where: Path | str, remedy
 
 
 def write_checksummed(path: Path | str, text: str, *, files: Iterable[object] = ()) -> None:
-    """Write a text file atomically, with its SHA-256 and those of its sources as comments at its end.
+    """Write a text file atomically, with its own SHA-256 and its sources' as comments at its end.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def required_declarations(package: str, modules: Iterable[ModuleInfo], kind: typ
     modules : iterable of ModuleInfo
         Its modules; DECLARATION, which says what the others declare, is passed over.
     kind : type
-        Class of the objects. Of the class Metric, say, the object is called METRIC, and its `name` is that of its
+        Class of the objects. For the class Metric, the object is called METRIC, and its `name` is the name of its
         module.
 
     Returns

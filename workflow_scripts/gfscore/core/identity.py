@@ -9,7 +9,7 @@ MODEL = "{dataset}/{threat}/{model}"
 """End of the path of a model's file in every stage: data evaluated, threat model, classifier."""
 
 ALL = -1
-"""Value of the column class_index, or dimension_index, for all of them together, with ALL_NAME as the name."""
+"""Value of class_index, or dimension_index, for all classes, or dimensions, together; their name is ALL_NAME."""
 
 ALL_NAME = "all"
 

@@ -145,7 +145,7 @@ def _hint(name: object, classes: Sequence[str]) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a whole number from 0 that may be that of a class, such as "9"."""
+    """Whether a text may be the number of a class: a whole number from 0, such as "9"."""
     # int() refuses thousands of digits.
     return text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER
 

@@ -1,4 +1,4 @@
-"""Mappings: parts of them, and what is made of things and of places by name."""
+"""Parts of mappings, and mappings from names to objects or positions."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
@@ -23,12 +23,12 @@ def only(mapping: Mapping[Name, Value], names: Iterable[Name]) -> dict[Name, Val
 
 
 def without(mapping: Mapping[Name, Value], names: Collection[object]) -> dict[Name, Value]:
-    """All entries but those of some names."""
+    """Entries of all names but some."""
     return {name: value for name, value in mapping.items() if name not in names}
 
 
 def positions(names: Iterable[Name]) -> dict[Name, int]:
-    """Place of each name in a sequence, from 0; of one that is repeated, the last."""
+    """Index of each name in a sequence, from 0; of a repeated name the last one."""
     return {name: place for place, name in enumerate(names)}
 
 
@@ -43,5 +43,5 @@ def of_distinct_keys(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
 
 
 def by_name(things: Iterable[Named]) -> dict[str, Named]:
-    """Things that have a name, by it."""
+    """Objects by their `name`."""
     return {thing.name: thing for thing in things}

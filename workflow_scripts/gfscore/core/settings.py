@@ -23,7 +23,7 @@ PlainSettings = Mapping[str, Any]
 """Settings as plain values, as configuration files, parameters of jobs and manifests hold them."""
 
 HALF = 0.5
-"""Least confidence, that of a coin toss."""
+"""Least confidence: a coin toss."""
 
 WHITE = 255
 """Largest value of an 8-bit pixel."""

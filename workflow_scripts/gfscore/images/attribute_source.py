@@ -139,7 +139,7 @@ class AttributeSource:
 
 @cache
 def attribute_sources() -> dict[str, AttributeSource]:
-    """All sources of attributes by name, which is that of their module in SOURCES."""
+    """All sources of attributes by name, the name of their module in SOURCES."""
     return declarations(SOURCES, "SOURCE")
 
 

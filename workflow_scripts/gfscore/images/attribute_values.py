@@ -72,7 +72,7 @@ class Attributes:
     frame : DataFrame
         `sample_id` and a column per attribute (str, None where missing), a row per sample in the order of the dataset.
     categories : dict
-        Ordered categories of each attribute; those of thresholds include empty ones.
+        Ordered categories of each attribute, with empty ones where thresholds define them.
     missing : dict
         Number of samples without a value, by attribute.
     """

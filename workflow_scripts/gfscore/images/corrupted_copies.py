@@ -67,7 +67,7 @@ def open_copies(settings: CorruptedCopies, images: ImageSet) -> Copies:
 
 
 def corruptions_in(root: Path, chosen: Sequence[str] | None) -> list[str]:
-    """Names of the corruptions in a folder, those of PARAMETERS first; or the `chosen` ones, which must be there."""
+    """Names of the corruptions in a folder, first the ones in PARAMETERS; or the `chosen` ones, which must be there."""
     present = []
     for entry in visible(root):
         if entry.name != LABELS and (entry.name.endswith(".npy") or entry.is_dir()):

@@ -275,7 +275,7 @@ class DatasetSource:
 
 @cache
 def dataset_sources() -> dict[str, DatasetSource]:
-    """All sources of images by name, which is that of their module in SOURCES."""
+    """All sources of images by name, the name of their module in SOURCES."""
     return declarations(SOURCES, "SOURCE")
 
 

@@ -39,8 +39,8 @@ def open_images(
     Parameters
     ----------
     entry : mapping
-        `source` and that source's own settings, as parameters of jobs and manifests hold them. The setting `subset`
-        leaves the rows of `subset_rows`, after every check. With `half` all samples that the half is one of are opened.
+        `source` and that source's own settings, as parameters of jobs and manifests hold them. After every check, the
+        setting `subset` leaves the rows that `subset_rows` gives. With `half`, all samples of both halves are opened.
     path : path or str, optional
         File or folder of the data, for sources that have one.
     classes : sequence of str or None

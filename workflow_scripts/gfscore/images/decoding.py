@@ -1,6 +1,6 @@
 """Decoding of images to RGB, resizing and cropping.
 
-The result equals that of torchvision's transforms of PIL images, on which published accuracies are based. Resizing is
+The result equals torchvision's transforms of PIL images, on which published accuracies are based. Resizing is
 antialiased, except to the nearest pixel. Transparency is dropped, as in those evaluations. The EXIF orientation is
 applied only where the settings say so.
 """

@@ -24,7 +24,7 @@ from gfscore.images.image_set import DecodedImage, ImageSet, labelled_name, unit
 WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
 WAITING = 1 << 28
-"""Bytes of decoded images that may wait for a batch to be complete, beside those of the batch."""
+"""Bytes of decoded images that may wait for a batch to be complete, in addition to the batch."""
 COVERS = "encoded images, labels, identifiers and preprocessing"
 
 
@@ -134,7 +134,7 @@ def from_files(
     names : sequence of str
         Paths of the N images in it.
     labels, sample_id, preprocessing, class_names, where
-        Those of from_encoded.
+        See from_encoded.
 
     Raises
     ------

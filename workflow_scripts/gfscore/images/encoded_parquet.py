@@ -49,7 +49,7 @@ def open_parquet_images(
     Returns
     -------
     ImageSet
-        Identifiers are "<file>/<row>"; class names are those of the labels, or of Hugging Face's metadata.
+        Identifiers are "<file>/<row>"; class names come from the labels, or from Hugging Face's metadata.
 
     Raises
     ------

@@ -113,8 +113,8 @@ class ImageSet:
     copies : Copies, optional
         Corrupted copies of the images.
     stored : callable, optional
-        `stored(batch_size)` yields, as `stream` does, the pixels (n, H, W, C) uint8 of which `unit_range` makes the
-        images, where they are stored so.
+        `stored(batch_size)` yields batches of pixels (n, H, W, C) uint8, from which `unit_range` makes the images,
+        where they are stored so.
     """
 
     sample_id: NDArray[np.str_]
@@ -153,7 +153,7 @@ class ImageSet:
         self._require_count(count)
 
     def stored_batches(self, batch_size: int) -> Iterator[NDArray[np.uint8] | NDArray[np.float32]]:
-        """Yield the images as they are stored, pixels (n, H, W, C) uint8, where they are; else as `batches` does."""
+        """Yield batches of pixels (n, H, W, C) uint8 where images are stored so; else see `batches`."""
         if self.stored is None:
             yield from self.batches(batch_size)
             return
@@ -237,7 +237,7 @@ class ImageSet:
         """First 32 hexadecimal digits of the SHA-256 of each image as networks see it, (N,) str; None without images.
 
         Of its pixels after decoding and preprocessing, so that images have one digest however they are encoded. Images
-        that are stored as arrays have that of `image_digests`.
+        that are stored as arrays have the same digest in `image_digests`.
         """
         if 0 in self.image_shape or self.decoded is None:
             return self.image_digests()
@@ -247,9 +247,9 @@ class ImageSet:
     def digest(self) -> str:
         """SHA-256 (hex) of samples, labels and identifiers in their order.
 
-        The source's `content_digest` if it has one. Otherwise that of the line "gfscore image set 1 C H W", then per
-        sample its identifier in UTF-8, a zero byte, the label as little-endian int32 and the pixels as little-endian
-        float32 in C order.
+        The source's `content_digest` if it has one. Otherwise the SHA-256 of the line "gfscore image set 1 C H W", then
+        per sample its identifier in UTF-8, a zero byte, the label as little-endian int32 and the pixels as
+        little-endian float32 in C order.
         """
         if self.content_digest is not None:
             return self.content_digest()

@@ -304,7 +304,7 @@ def open_images_of_csv(
     root : Path
         Folder that the names of images count from.
     image, label : str
-        Columns of names and of labels. A name without an ending is that of the one image of this name that has one.
+        Columns of names and of labels. A name without an ending stands for the only image of this name with an ending.
     separator : str
         What stands between cells.
     classes : sequence of str or None

@@ -45,7 +45,7 @@ def open_and_describe(
     Parameters
     ----------
     entry, path, classes
-        Those of `open_images`.
+        See `open_images`.
     dataset : str
         Name of the dataset.
     pinned : str or None
@@ -198,7 +198,7 @@ def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[n
     Returns
     -------
     dict
-        `image_digest`, that of each image as it is stored, and `pixel_digest`, that of its pixels after preprocessing:
+        `image_digest` of each image as it is stored, and `pixel_digest` of its pixels after preprocessing:
         (N,) str, or None for labels without images.
 
     Raises
@@ -228,7 +228,7 @@ def require_one_label(images: ImageSet, digests: NDArray[np.generic], *, where: 
 
 
 def store_digest(images: ImageSet, path_to_manifest: Path | str, *, started: float) -> None:
-    """Store in the cache that these images, read from the time `started` on, are those of a manifest."""
+    """Store the digest of a manifest in the cache, for its images, which were read from the time `started` on."""
     manifest = read_json(path_to_manifest)
     files = files_behind(images, manifest)
     if files:

@@ -93,8 +93,8 @@ def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: 
 def draw_of_each_class(labels: NDArray[np.integer], *, per_class: int, seed: int) -> NDArray[np.int64]:
     """Rows of a random subset with n = `per_class` of each class, or all where there are fewer.
 
-    Uniform without replacement, from a generator of the seed and the class, so that the rows of n are among those of
-    n + 1, and those of a class do not depend on the others.
+    Uniform without replacement, from a generator of the seed and the class, so that n rows are among n + 1 rows, and
+    the rows of a class do not depend on the other classes.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def half_rows(
     half : {"choosing", "judging"}
         Each sample is in one of them; of every class both have the same number of images, to within one.
     first : ndarray of shape (N,), int64
-        First row with the same image, as first_rows gives.
+        First row with the same image; see first_rows.
     digest : str
         SHA-256 (hex) of the whole, which the draw depends on: halves of other data are other ones.
     names : sequence of str

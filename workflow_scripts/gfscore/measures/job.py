@@ -268,7 +268,7 @@ class Batches:
     classifier : Classifier
         On its device.
     measure_batch, sample_keywords : callable
-        Those of `measure_in_batches`.
+        See `measure_in_batches`.
     table : Table
         Columns of a batch.
     weights : path

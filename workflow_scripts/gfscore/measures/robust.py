@@ -77,7 +77,7 @@ def members_of(settings: Robust, measures: Mapping[str, "NamedMeasure"]) -> list
     Returns
     -------
     list of str
-        The measure of kind `proven`, then those of kind `adversarial`.
+        The measure of kind `proven`, then all of kind `adversarial`.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def evidence_interval(
         Samples tables of the members in the order of `members_of`, each with the same N samples as its index. Where a
         member has no row of a sample, all its columns are missing.
     settings : Robust
-        Not used: the tables are already those of its ball.
+        Not used: the tables are of its ball already.
     sources : sequence of path
         Files of the tables, which errors name.
 

@@ -1,4 +1,4 @@
-"""Columns of the samples tables: those that every measure writes, and those of each kind."""
+"""Columns of the samples tables: the common ones, and the columns of each kind of measure."""
 
 from collections.abc import Iterable
 from typing import Any

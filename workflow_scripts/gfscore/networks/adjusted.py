@@ -18,7 +18,7 @@ from gfscore.networks.outputs import Logits
 
 
 def with_offsets(classifier: Classifier, offsets: ArrayLike) -> Classifier:
-    """Classifier whose logits are those of another plus one number per class.
+    """Classifier with one number per class added to the logits of another.
 
     The offsets are part of the network, as the bias of its last layer is: gradients, noisy copies and whatever else
     looks at the network sees them.
@@ -76,7 +76,7 @@ def open_model(
     -------
     classifier : Classifier
     manifest : mapping
-        Of the model; with offsets its name is that of the model with offsets.
+        Manifest of the model; with offsets it has the name of the model with offsets.
     threads : int
         Threads that its arithmetic takes.
 

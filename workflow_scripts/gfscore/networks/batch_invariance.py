@@ -74,7 +74,7 @@ def require_invariant(
     run : callable
         From images to logits.
     images : ndarray
-        A batch of b images, as `run` takes them.
+        A batch of b images, in the form that `run` takes.
     rows : ndarray of int
         The images of the batch that are computed again one by one, (m,).
     logits : ndarray

@@ -59,7 +59,7 @@ class Classifier:
     original : Original or None
         What the network was converted from; None if it was not converted.
     number_type : str
-        Number type of its answers. Gradients are always those of float32 (see gfscore.networks.number_types).
+        Number type of its answers. Gradients are always computed in float32 (see gfscore.networks.number_types).
     outputs : str
         What the logits are made of in words, empty for the output as it is.
     one_column : bool
@@ -147,7 +147,8 @@ def open_classifier(
 ) -> Classifier:
     """Classifier described by a manifest, on the CPU in eval mode.
 
-    The SHA-256 of every file is verified before it is parsed, and that of the network's code before it is executed.
+    The SHA-256 of every file is verified before it is parsed, and the SHA-256 of the network's code before it is
+    executed.
 
     Parameters
     ----------
@@ -264,7 +265,7 @@ def with_changed_logits(
     forward: Callable[..., Tensor],
     **constants: Tensor,
 ) -> Classifier:
-    """Classifier whose logits are a function of those of another.
+    """Classifier whose logits are a function of another classifier's logits.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ WHOLE = 100
 FLOAT_BYTES = 4
 
 START_SECONDS = 3.8
-"""Seconds that a job on the GPU takes before its first useful pass, beyond those of a job on the CPU."""
+"""Seconds that a job on the GPU takes before its first useful pass, in addition to the seconds of a job on the CPU."""
 
 MULTIPLICATIONS_PER_SECOND = 44e9
 """Of one core: 1,083 forward passes of ResNet-20 a second, of 41 million multiplications each."""
@@ -77,12 +77,12 @@ class InferenceSettings(Closed):
 
 
 def threads_for(manifest: Manifest, path: Path | str | None = None) -> int:
-    """Threads for the network of a manifest; `path` replaces that of the manifest, as in open_classifier."""
+    """Threads for the network of a manifest; `path` replaces the path in the manifest (see open_classifier)."""
     return threads_for_size(checkpoint_size(manifest, path))
 
 
 def checkpoint_size(manifest: Manifest, path: Path | str | None = None) -> int:
-    """Size in bytes of the files of a manifest's network; `path` replaces that of the manifest.
+    """Size in bytes of the files of a manifest's network; `path` replaces the path in the manifest.
 
     The main file of a fetched checkpoint, which is also among its `files`, counts twice: results depend on the number
     of threads, so that their number must not change between versions.

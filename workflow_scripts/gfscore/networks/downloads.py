@@ -31,7 +31,7 @@ PROGRESS = 60.0
 """Seconds between lines on progress."""
 
 LARGEST = 1 << 34
-"""Largest accepted size of a file in bytes, twice that of the largest published classifiers."""
+"""Largest accepted size of a file in bytes, twice the size of the largest published classifiers."""
 
 OPTIONS = {
     # An attempt with fewer bytes per second, for so many seconds, is ended.
@@ -103,7 +103,7 @@ def download(url: str, path: Path | str, *, check: Callable[[Path, str], object]
 
 
 def direct_address(url: str) -> str:
-    """URL in ASCII; that of the file itself for a link of Google Drive, which would lead to a web page.
+    """URL in ASCII; for a link of Google Drive the URL of the file itself, which would lead to a web page.
 
     ASSUME: `confirm=t` confirms Google Drive's warning about files too large for its virus scan.
     """

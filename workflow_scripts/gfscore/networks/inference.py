@@ -218,7 +218,7 @@ def require_agreement(
 
 
 def require_fit(classifier: Classifier, dataset: Manifest, *, source: object) -> None:
-    """Refuse a classifier whose image shape or number of classes differs from that of a dataset.
+    """Refuse a classifier whose image shape or number of classes differs from a dataset's.
 
     What the classifier does not state is not compared.
 

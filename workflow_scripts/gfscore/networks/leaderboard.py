@@ -18,8 +18,8 @@ SUPPORTED = "supported"
 TOLERANCES = {"cifar10": 0.005, "cifar100": 0.005, "imagenet": 0.02}
 """Largest accepted difference from the published clean accuracy: half a point covers differences in arithmetic.
 
-RobustBench's ImageNet accuracies are of 5,000 images, which are up to two points (three standard errors) from those of
-all 50,000.
+RobustBench's ImageNet accuracies are of 5,000 images, which are up to two points (three standard errors) from the
+accuracies on all 50,000.
 """
 
 
@@ -139,7 +139,7 @@ def checkpoint_files(dataset: str, threat: str, model: str, *, folder: Path | st
     """Paths of the files of a supported model's checkpoint, in the layout of RobustBench's load_model.
 
     {folder}/{dataset}/{threat}/{model}.pt; members of an ensemble {model}.pt_m0.pt, {model}.pt_m1.pt, ...
-    Raises InputError as `require_supported` does.
+    Raises InputError, see `require_supported`.
     """
     listing = require_supported(dataset, threat, model)
     path = Path(folder, dataset, threat, f"{model}.pt")

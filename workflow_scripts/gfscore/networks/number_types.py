@@ -172,7 +172,7 @@ def with_search_in_float32(
         search = copy.deepcopy(network).float()
         with torch.no_grad():
             search(images)
-    # The code of a model may raise anything, and that of a program may name the number type.
+    # The code of a model may raise anything, and the code of a program may name the number type.
     except Exception:
         return NetworkWithSearch(exact, exact, number_type, search_type=number_type)
     return NetworkWithSearch(with_logits(search), exact, number_type)

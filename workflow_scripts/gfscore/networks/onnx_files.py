@@ -81,7 +81,7 @@ def model_files(path: Path | str) -> list[Path]:
 
 
 def require_plain_name(name: str, path: Path) -> None:
-    """Raise InputError, naming the ONNX file `path`, unless a name can only be that of another file of its folder."""
+    """Raise InputError, naming the ONNX file `path`, unless a name can only mean another file of its folder."""
     reserved = name in ("", ".", "..", path.name)
     if reserved or not name.isprintable() or UNSUITED & set(name):
         raise InputError(

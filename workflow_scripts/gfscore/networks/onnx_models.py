@@ -126,7 +126,7 @@ def head_of(settings: Settings, path: Path | str) -> str | None:
 
 
 def session_in(number_type: str, model: OnnxModel, threads: int) -> onnxruntime.InferenceSession | None:
-    """Session of a model; None where onnxruntime lacks operators for its number type, or numpy lacks that of images.
+    """Session of a model; None where onnxruntime lacks operators for its number type, or numpy has no such type.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _without_gradients(graph: GraphSession, logits: GraphLogits, run: Run, numbe
 def _torch_network(
     model: onnx.ModelProto, graph: GraphSession, logits: GraphLogits, *, number_type: str = FLOAT32
 ) -> nn.Module:
-    # From images in [0, 1] to logits; `number_type` is that of the pixels that the graph takes.
+    # From images in [0, 1] to logits; `number_type`: the type of the pixels that the graph takes.
     if logits.head:
         model, _ = graph_before_head(model, logits.output, logits.head, where=graph.path)
     network = converted(model, logits.tensor, where=graph.path)

@@ -66,7 +66,7 @@ class GraphInput:
     number_type: str
 
     def pixels(self, images: Images) -> NDArray[np.generic]:
-        """Preprocessed images in the number type of the input; those of 8 bits are rounded."""
+        """Preprocessed images in the number type of the input, rounded where it has 8 bits."""
         if self.number_type == "uint8":
             return np.rint(images).clip(0, 255).astype(np.uint8)
         return images.astype(self.number_type, copy=False)

@@ -51,7 +51,7 @@ class LabelledImages(Protocol):
         """Yield the images in their order, at most `batch_size` at a time."""
 
     def stored_batches(self, batch_size: int) -> Iterator[Images | StoredPixels]:
-        """Yield the images as they are stored: pixels (n, H, W, C) uint8 where they are, else as `batches`."""
+        """Yield batches of pixels (n, H, W, C) uint8 where images are stored so; else see `batches`."""
 
     def select(self, rows: NDArray[np.int64]) -> LabelledImages:
         """Images of some rows, ascending."""

@@ -52,7 +52,7 @@ def open_classifier(
     Raises
     ------
     InputError
-        As `open_backbone` does; for a file that holds no last layer, or one that was fitted on other features.
+        See `open_backbone`; also for a file that holds no last layer, or one that was fitted on other features.
     """
     del classes, threads
     backbone = open_backbone(settings, settings["path"], image_shape=image_shape)
@@ -176,7 +176,7 @@ def fit(
     Raises
     ------
     InputError
-        When the backbone is not that of its manifest, or does not fit the data.
+        When the backbone differs from its manifest, or does not fit the data.
     """
     del settings, attack, progress
     described = read_json(backbone)

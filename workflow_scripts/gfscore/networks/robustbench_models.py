@@ -45,7 +45,7 @@ def open_classifier(
     Parameters
     ----------
     settings : mapping
-        Entry of the model, as `leaderboard.entry` makes it.
+        Entry of the model; see `leaderboard.entry`.
     path : Path or str
         The first file of its checkpoint in RobustBench's folder layout.
     image_shape : tuple of int
@@ -58,7 +58,7 @@ def open_classifier(
     Raises
     ------
     InputError
-        As `load_network` does, and for images or classes that do not fit the network.
+        See `load_network`; also for images or classes that do not fit the network.
     """
     dataset, threat, model = settings["dataset"], settings["threat"], settings["model"]
     where = f"RobustBench {dataset}/{threat}/{model}"

@@ -42,7 +42,7 @@ def open_classifier(
     Raises
     ------
     InputError
-        As `build_timm` does, and for weights that do not fit.
+        See `build_timm`; also for weights that do not fit.
     """
     del image_shape, threads
     network = open_network(settings, path, classes=classes)

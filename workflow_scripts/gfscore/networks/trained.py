@@ -40,7 +40,7 @@ def save_classifier(path: Path | str, network: nn.Module, *, metadata: Manifest)
     path : Path or str
         The file.
     network : torch.nn.Module
-        With a `recipe`, as `build_network` makes it.
+        With a `recipe`; see `build_network`.
     metadata : mapping
         A mapping for JSON, stored with the recipe.
 

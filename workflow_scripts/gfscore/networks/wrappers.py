@@ -86,7 +86,7 @@ class NetworkLogits:
     Attributes
     ----------
     selected : str or None
-        Name of the tensor with the logits, as `tensors_in` has it; None for a network that returns one tensor.
+        Name of the tensor with the logits, see `tensors_in`; None for a network that returns one tensor.
     one_column : bool
         Whether that tensor holds one number per image, which tells two classes apart.
     logarithms : bool

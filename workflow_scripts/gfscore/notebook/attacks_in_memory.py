@@ -66,14 +66,14 @@ def attack(
         Norm of the perturbations.
     attacks : sequence of str or dict, optional
         Names of attacks, or dicts of a name and settings ({"name": "pgd", "steps": 40}), which run in this order on the
-        images that still stand. By default apgd-ce and square, those of the measure `adversarial`; "autoattack" is the
+        images that still stand. By default apgd-ce and square, as for the measure `adversarial`; "autoattack" is the
         ensemble.
     batch_size : int
         Images at a time.
     seed : int
         Of the random draws, which an image's row decides: the same for any batch size.
     device : str, optional
-        Torch device; by default that of the module's weights, the CPU for a function.
+        Torch device; by default the device of the module's weights, the CPU for a function.
     progress : bool
         Whether to say on stderr how far it is.
 

@@ -256,7 +256,7 @@ def audit_logits(
     ----------
     logits : array-like (N, K), or mapping of str to them
         Outputs before any softmax, of one model or of several by name: arrays, data frames, torch tensors. The names of
-        a data frame's columns are those of the classes.
+        the columns of a data frame are the names of the classes.
     labels : array-like (N,)
         True classes, 0..K-1, or their names where these are given.
     class_names : sequence of K str, optional
@@ -288,7 +288,7 @@ def audit_logits(
 
     References
     ----------
-    The score is that of GREAT Score, the metrics those of GF-Score; intervals are by betting (Waudby-Smith and Ramdas
+    The score is from GREAT Score, the metrics are from GF-Score; intervals are by betting (Waudby-Smith and Ramdas
     2024).
     """
     if allow_probabilities == LOGARITHMS and activation in NEED_LOGITS:

@@ -1,4 +1,4 @@
-"""Charts of an audit in memory on matplotlib's axes: those of the page and the figures, drawn by the same functions."""
+"""Charts of the page and the figures for an audit in memory, on matplotlib's axes, drawn by the same functions."""
 
 from matplotlib import pyplot
 from matplotlib.axes import Axes

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class MeasuredSearch(Search, NetworkSettings):
     """Search on one mapper, as the samples tables of projections record it.
 
-    Nothing is drawn in a search; a seed is recorded as that of a measure is.
+    Nothing is drawn in a search; a seed is recorded, as for every measure.
     """
 
     absent = frozenset({"attributes_sha256"})
@@ -72,8 +72,8 @@ def measure_batch(
         Its prediction is the first of the largest logits: elsewhere a tie at the top counts against the label, here it
         would make a classifier disagree with itself.
     images : ndarray of shape (n, C, H, W), float32
-        In [0, 1]. They are resized to the height and width of the mapper's images before it encodes them, and what it
-        decodes back to theirs, where they differ.
+        In [0, 1]. Where their size differs from the mapper's images, they are resized before they are encoded, and
+        decoded images are resized back.
     labels, seeds
         Not used.
     settings : Search
@@ -125,7 +125,7 @@ def measure_batch(
 
 
 def resized(images: Images, size: Sequence[int]) -> Images:
-    """Images (n, C, H, W) float32 in [0, 1] at another `size` (height, width); those of this size as they are.
+    """Images (n, C, H, W) float32 in [0, 1] at another `size` (height, width); images of this size are unchanged.
 
     Bilinear, and antialiased where it shrinks; squashed where the proportions differ.
     """

@@ -100,7 +100,8 @@ class TorchBall:
     def error(self, coefficients: Tensor, roundings: float) -> Tensor:
         """Bound (n,) on the rounding errors of `least`, for coefficients (d, n) in float64.
 
-        `roundings` is that of coefficients against the sum of magnitudes that they come from.
+        `roundings` bounds the relative rounding errors of coefficients, against the sums of magnitudes that they come
+        from.
         """
         sizes = coefficients.abs()
         terms = dot(torch.maximum(self.low.abs(), self.high.abs()), sizes)

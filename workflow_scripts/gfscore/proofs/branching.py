@@ -93,7 +93,7 @@ class Tree:
     Attributes
     ----------
     rival : int
-        The margin is that of the label over this class.
+        Class whose logit the margin subtracts from the label's.
     nodes : list of Node
         Parts of the ball; the first is the whole ball.
     """

@@ -70,7 +70,7 @@ class TreeProof:
     children : ndarray
         (n,) int64, by node the first child, where the unit's input is at least 0; the next node is the second one.
     slopes : ndarray
-        (leaves, M) uint8, by leaf in the order of the nodes: slopes times 255; none for those of CROWN.
+        (leaves, M) uint8, by leaf in the order of the nodes: slopes times 255; none where CROWN's slopes are used.
     multipliers : ndarray
         float32: of each leaf one for each split on its way from the whole ball, one leaf after the other.
     """
@@ -100,7 +100,7 @@ class Certificate:
     pairs : ndarray
         (P, 2) int64: units of one layer whose lines above are bounded together.
     proofs : dict of int to LayerProof
-        By layer. Bounds of other inputs are those of intervals and of CROWN.
+        By layer. All other inputs have bounds by intervals and by CROWN.
     trees : tuple of TreeProof
         One for each other class.
     lower : float

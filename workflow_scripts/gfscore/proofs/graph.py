@@ -101,7 +101,7 @@ def graph_of(network: nn.Module, image_shape: Shape) -> Graph:
     Returns
     -------
     Graph
-        Of the same function in real arithmetic; its weights are those of the network.
+        The same function in real arithmetic, with the network's weights.
 
     Raises
     ------

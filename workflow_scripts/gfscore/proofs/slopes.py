@@ -39,7 +39,7 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
     Parameters
     ----------
     relaxation, functions, branches
-        As `Relaxation.lower` takes them; slopes and multipliers are where the search starts.
+        See `Relaxation.lower`; the search starts from the slopes and multipliers of the branches.
     steps : int
         Steps at most.
     rate : float

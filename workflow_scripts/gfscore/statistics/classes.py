@@ -122,7 +122,7 @@ def class_samples(values: ArrayLike, labels: ArrayLike, classes: int, *, seed: i
     Returns
     -------
     ClassSamples
-        As betting needs them: in an order that no value has influenced.
+        In an order that no value has influenced, as betting needs it.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def worst_class_trade(*, worst: float, mean: float, baseline_worst: float, basel
     worst, mean : float
         Smallest class value, and mean over all samples, of a classifier: such as robust accuracies in [0, 1].
     baseline_worst, baseline_mean : float
-        Those of the classifier that it is compared with, on the same samples.
+        The same numbers of the classifier that it is compared with, on the same samples.
 
     Returns
     -------

@@ -250,7 +250,7 @@ def class_scores_by_temperature(logits: ArrayLike, labels: ArrayLike, classes: i
             block = slice(start, start + block_size)
             z = None if activation == "sigmoid" else logits[rows[block]]
             margins = _margins(activation, z, true_logit[block], rival_logit[block], temperatures)
-            # The first sample of each class: those of a class are adjacent.
+            # The first sample of each class, whose samples are adjacent.
             first_rows = np.flatnonzero(np.diff(label[block], prepend=-1))
             present = label[block][first_rows]
             for sums_by_class, values in zip(sums, margins, strict=True):

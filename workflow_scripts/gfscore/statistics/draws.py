@@ -1,8 +1,8 @@
 """Random numbers that belong to samples: each sample's come from a key of its own, independent of its batch.
 
-The numbers of a key are those of SplitMix64 begun at it: the j-th is a function of key and j alone, in arithmetic of
-integers. So a batch is drawn at once, any copy of an image without those before it, and alike on every device. Source:
-Steele, Lea and Flood 2014, with the constants of Stafford's thirteenth mixer.
+The numbers of a key are the output of SplitMix64 that starts at the key: the j-th is a function of key and j alone, in
+arithmetic of integers. So a batch is drawn at once, any copy of an image without those before it, and alike on every
+device. Source: Steele, Lea and Flood 2014, with the constants of Stafford's thirteenth mixer.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Draws:
         return Draws(self.keys[rows], self.common)
 
     def stream(self, number: int) -> Draws:
-        """Other numbers of the same samples, independent of these and of those of every other stream."""
-        # Mixed twice, so that streams of one key are not those of another a few steps away.
+        """Another stream of numbers for the same samples, independent of all other streams."""
+        # Mixed twice, so that a stream of one key is not a stream of another key a few steps away.
         states = _mixed(self.keys.clone())
         states.add_(_signed((number + 1) * STEP % 2**64))
         common = np.random.SeedSequence([self.common, number]).generate_state(1)[0]
@@ -103,7 +103,7 @@ class Draws:
         Returns
         -------
         Draws
-            Of n * each copies: those of the first sample, then of the next.
+            For n * each copies: all copies of the first sample, then of the next.
         """
         # On the other side of the key than streams.
         steps = torch.arange(first + 1, first + each + 1, device=self.keys.device).mul_(-_signed(STEP))

@@ -89,7 +89,7 @@ class ExpectedBounds:
         total = n.sum()
         if total == 0:
             return 0.0
-        # The samples of all classes as those of one class, whose quantile function gives its atoms.
+        # The samples of all classes as one class, whose quantile function gives its atoms.
         weights = np.repeat(n / (total * ATOMS), ATOMS)
         order = np.argsort(atoms, axis=None)
         area = np.append(0, np.cumsum((atoms.ravel() * weights)[order]))

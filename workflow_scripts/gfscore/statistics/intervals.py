@@ -211,7 +211,7 @@ def least_mean(low: ArrayLike, error_rate: ArrayLike, *, n: NDArray[np.number]) 
 
     If a class's observed mean is 1 - d, its true mean may be as low as 1 - d / (1 - eta), at least 0. The bound is the
     worst split of the observed deficit 1 - `low` over the classes: as much of it as possible in the classes with the
-    largest eta. With one rate for all classes the bound is that of `correct_for_label_errors`.
+    largest eta. With one rate for all classes the bound equals the bound of `correct_for_label_errors`.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ def lower_shares(successes: ArrayLike, trials: ArrayLike, *, alpha: float) -> ND
 def lower_mean_shares(successes: ArrayLike, trials: ArrayLike, *, alpha: float) -> NDArray[np.float64]:
     """Lower confidence bounds of the mean probability of trials that need not be identical.
 
-    The bounds are those of `lower_shares`, except for a single success. Trials with unequal probabilities reach a
+    The bounds equal `lower_shares`, except for a single success. Trials with unequal probabilities reach a
     number of successes less often than identical trials of the same mean, if that number is at least one above its
     expectation (Hoeffding 1956). This holds for two or more successes that refute a mean at alpha <= 1/4, because
     identical trials reach an expectation above 1 with probability above 1/4 (Greenberg and Mohri 2014). For one success
@@ -161,9 +161,9 @@ def lower_differences(
 ) -> NDArray[np.float64]:
     """Exact lower bounds of p - p', of proportions p and one other p' of independent trials.
 
-    Given all successes together, those of p have a distribution that depends on the odds ratio alone, which is above 1
-    exactly where p > p'. Its bound is that of Fisher's exact test at the level LEVEL_OF_DIRECTION alpha; the rest of
-    alpha is for p and p', on which the difference at an odds ratio depends.
+    Given the total number of successes, the successes of p have a distribution that depends on the odds ratio alone,
+    which is above 1 exactly where p > p'. Its bound is by Fisher's exact test at the level LEVEL_OF_DIRECTION
+    alpha; the rest of alpha is for p and p', on which the difference at an odds ratio depends.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def printed_interval(robust: ArrayLike, undecided: ArrayLike, n: ArrayLike, *, a
     Parameters
     ----------
     robust, undecided, n : array_like of one shape
-        Counts of inputs, those of `share_interval`.
+        Counts of inputs, see `share_interval`.
     alpha : float
         Level of the test, which the paper takes for its error rate.
 
@@ -421,7 +421,7 @@ def class_shares(
         Bound of the error rates of the test.
     alpha_ci : float
         Error probability of the intervals: the K class intervals hold jointly with probability at least 1 - alpha_ci
-        (each at alpha_ci / K), that of all inputs on its own.
+        (each at alpha_ci / K), the interval of all inputs on its own.
 
     Returns
     -------

@@ -248,8 +248,8 @@ def wrong_call_rate(*, kappa: float, alpha: float, budget: int, test: str = "any
     -------
     float
         `alpha` for `anytime`. For other tests exact for the budget: the larger error rate at p = kappa, since the
-        probability of robust falls with p and that of not robust rises. 0 at kappa 0 or 1, where no decision can be
-        wrong.
+        probability of robust falls with p and the probability of not robust rises. 0 at kappa 0 or 1, where no decision
+        can be wrong.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Survival analysis of minimal adversarial distances.
 
 A distance that an attack found is an event; a sample on which every attack failed up to the largest distance searched
-is censored. A failed attack proves nothing, so the survival is an upper bound of that of the true distances.
+is censored. A failed attack proves nothing, so the survival curve is an upper bound of the curve of the true distances.
 """
 
 import math

@@ -192,7 +192,7 @@ def _require_separator(header: list[str], separator: str) -> None:
 
 
 def write_table_and_csv(path: Path | str, table: Table, frame: pd.DataFrame, *, identity: Mapping[str, object]) -> None:
-    """Write a table as write_table does, and a CSV copy in the same folder.
+    """Write a table, and a CSV copy in the same folder; see write_table.
 
     The CSV is made from the table as it is read, so it can be reproduced from the Parquet file byte for byte.
     """

@@ -292,7 +292,7 @@ def _class_columns(columns: Sequence[str], classes: Sequence[str], path: Path | 
             )
     if len(columns) == 1 and len(classes) == 2:
         (name,) = columns
-        # One logit, or one probability, is that of the second of two classes.
+        # One logit, or one probability, belongs to the second of two classes.
         if _folded(name) == _folded(classes[0]):
             raise InputError(
                 f"{path}: column {name!r} is the first of the classes ({few(classes)}), and one column stands for the "

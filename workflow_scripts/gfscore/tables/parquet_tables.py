@@ -47,7 +47,7 @@ def write_table(path: Path | str, table: Table, frame: pd.DataFrame, *, identity
     path : Path or str
         File to write.
     table : Table
-        Its columns are those of `frame`, in their order, then those of its evidence that `frame` has.
+        `frame` has its columns, in their order, then those columns of its evidence that are to be stored.
     frame : DataFrame
         The rows.
     identity : mapping
@@ -212,7 +212,7 @@ class TableFile:
     Parameters
     ----------
     path, table, expect
-        Those of read_table.
+        See read_table.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class Box:
 
     @classmethod
     def around(cls, images: Tensor, eps: float) -> Box:
-        """Pixels in [0, 1] that differ from those of images (n, C, H, W) by at most eps."""
+        """Box of the pixels in [0, 1] at most eps away from images (n, C, H, W)."""
         return cls((images - eps).clamp(0, 1), (images + eps).clamp(0, 1))
 
     @property
@@ -162,7 +162,8 @@ def least_margins(graph: Graph, bounds: list[Box], labels: Tensor, *, through_re
 
 
 def _through_relu(rows: Tensor, box: Box) -> tuple[Tensor, Tensor]:
-    # Coefficients (n, K, ...) of outputs as those of inputs in a box (n, ...), and the constants that come to them.
+    # Linear functions of outputs as functions of inputs in a box (n, ...): coefficients (n, K, ...), and added
+    # constants.
     below = (-box.low).clamp(min=0)[:, None]
     above = box.high.clamp(min=0)[:, None]
     chord = above / (above + below).clamp(min=SMALLEST_WIDTH)
@@ -202,7 +203,7 @@ Margins = Callable[[Graph, Module, Tensor, Tensor, float], Tensor]
 
 
 def certified_objective(schedule: Schedule, margins: Margins, *, kappa: float) -> Objective:
-    """Cross-entropy at the least margins, mixed with that of images as they are while the radius grows.
+    """Cross-entropy at the least margins, mixed with clean cross-entropy while the radius grows.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ def certified_objective(schedule: Schedule, margins: Margins, *, kappa: float) -
     margins : callable
         What the method bounds.
     kappa : float
-        Weight of images as they are at the full radius; on the way it is 1 - (1 - kappa) g.
+        Weight of the clean cross-entropy at the full radius; on the way it is 1 - (1 - kappa) g.
     """
     epochs = torch.zeros(1, dtype=torch.int64)
     steps: TracedNetwork | None = None

@@ -62,7 +62,7 @@ def draw(
         seed=generator.seed,
     )
     images, labels = sample_images(mixtures, generator.samples_per_class, seed=generator.seed)
-    # Another stream than that of the samples, so that the estimate does not lean on them.
+    # Another stream than the samples', so that the estimate does not lean on them.
     seed = [generator.seed, 1]
     rates = label_error_rates(mixtures, train_images, train_labels, draws=generator.label_error_draws, seed=seed)
     manifest = {key: described[key] for key in ("dataset", "digest", "classes")}

@@ -40,9 +40,16 @@ class EpochEnd:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Outcomes on the training images that are held out: `labels` (n,) int64, `clean` and `robust` (n,) bool.
+    """Outcomes on the training images that are held out.
 
-    `robust` says which are classified correctly after PGD within the threat of the training, undisturbed included.
+    Attributes
+    ----------
+    labels : Tensor
+        (n,) int64.
+    clean : Tensor
+        (n,) bool, whether an image is classified correctly.
+    robust : Tensor
+        (n,) bool, whether it is classified correctly both as it is and after PGD within the threat of the training.
     """
 
     labels: Tensor
@@ -165,7 +172,7 @@ class Setup:
         """Images after PGD within the threat, which raises the divergence from the output on the images.
 
         The examples of TRADES (Zhang et al. 2019, Algorithm 1). The divergence and its gradient are zero at an image
-        itself, so PGD needs its random start. `radius` and `step` are those of `perturb`.
+        itself, so PGD needs its random start. For `radius` and `step` see `perturb`.
         """
         with torch.no_grad():
             clean = network(images)

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str or None
-        Arguments; None for those of the process.
+        Arguments; None for the arguments of the process.
 
     Returns
     -------

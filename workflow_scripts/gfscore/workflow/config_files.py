@@ -103,7 +103,7 @@ def listed(mistakes: Iterable[str]) -> str:
 
 
 def read_file(path: Path | str) -> Marked:
-    """Content of one file. Raises InputError as read_configuration does."""
+    """Content of one file. Raises InputError, see read_configuration."""
     name = shown_path(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -157,7 +157,7 @@ def shown_path(path: Path | str) -> str:
 
 
 def merge(below: object, above: object, *, replaced: tuple[str, ...] = ()) -> Any:
-    """Merge mappings key by key, except those of the keys `replaced`; other values are replaced. Marks are kept.
+    """Merge mappings key by key, except under the keys `replaced`; other values are replaced. Marks are kept.
 
     Parameters
     ----------

@@ -405,7 +405,7 @@ class PlannedDataset:
         return without(self.entry, NOT_OF_IMAGES)
 
     def may_hold_samples_of(self, other: PlannedDataset) -> bool:
-        """Whether samples of another dataset may be among those of this one.
+        """Whether this dataset may hold samples of another one.
 
         They may wherever both take samples from the same data, unless the other is the choosing half and this one the
         judging half of the same samples.

@@ -148,7 +148,7 @@ def _described(error: BaseException, path: Path) -> str:
 
 
 def _report(message: str, log: TextIO | None) -> None:
-    # stderr first, since a full disk may prevent writing the log. On a line of its own below that of a display.
+    # stderr first, since a full disk may prevent writing the log. On a line of its own, below the line of a display.
     line_break = "\n" if os.environ.get(DISPLAYED) else ""
     print(f"{line_break}{harmless(message)}", file=sys.stderr, flush=True)
     if log is not None:
@@ -193,7 +193,7 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
 
 
 def cost_file(path_to_log: Path | str) -> Path | None:
-    """Path of a job's cost record, which corresponds to that of its log; None for a log outside results/logs."""
+    """Path of a job's cost record, which corresponds to the path of its log; None for a log outside results/logs."""
     path = Path(path_to_log)
     if not path.is_relative_to(LOGS):
         return None

@@ -435,7 +435,7 @@ class PlannedAudit:
         return self.settings.gate
 
     def judged_measures(self) -> list[NamedMeasure]:
-        """Measures that the gate reads: those of its rules, what they are made of, and the attacks that falsify them.
+        """Measures that the gate reads: of its rules, what derived ones are made of, and attacks that falsify scores.
 
         If none of these is computed from logits, a measure from logits is added, to check that one network gave all
         values.
@@ -860,5 +860,5 @@ def _records_of_remedy(remedy: PlannedRemedy) -> list[JobRecord]:
 
 
 def _job_record(step: str, model: PlannedModel, path: str, measure: str | None = None) -> JobRecord:
-    # The path of the file is that of the log of the job.
+    # The file has the path of the job's log.
     return JobRecord(step=step, **model.name.columns(), measure=measure, path=f"results/costs/{path}.json")

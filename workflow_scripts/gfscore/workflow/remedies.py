@@ -40,9 +40,9 @@ def half_name(dataset: str, half: Half) -> str:
 
 
 def half_entry(entry: PlainSettings, half: Half) -> PlainSettings:
-    """Entry of one half of a dataset, from that of the whole."""
+    """Entry of one half of a dataset, from the entry of the whole."""
     published = None if entry["published_accuracy"] is None else "subset"
-    # The digest of the whole is not that of a half.
+    # The whole has another digest than a half.
     return {**entry, "half": half, "digest": None, "published_accuracy": published}
 
 

@@ -99,7 +99,7 @@ def name_files(draft: Draft) -> None:
 
 
 def _is_file(draft: Draft, name: str) -> bool:
-    # Whether the name of a model is that of a file, not of an entry.
+    # Whether the name of a model names a file, not an entry.
     entry: Any = draft.written["models"]
     for step in name.split("/"):
         entry = entry.get(step) if isinstance(entry, Marked) else None

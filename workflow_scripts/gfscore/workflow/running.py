@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 FAILED = 3
-"""Exit status where a step failed; 1 and 2 are those of verdicts."""
+"""Exit status where a step failed; 1 and 2 stand for verdicts."""
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 

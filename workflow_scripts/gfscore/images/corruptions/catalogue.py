@@ -1,6 +1,6 @@
-"""Corrupted copies of images: every corruption by its name, and those of noise and of digital processing.
+"""Corrupted copies of images: every corruption by its name; noise and digital processing.
 
-Random numbers are drawn from the seed in config.yaml, so the pixels differ from those of the published sets (which can
+Random numbers are drawn from the seed in config.yaml, so the pixels differ from the published sets (which can
 be evaluated as datasets); frost is a substitute, see weather.py.
 """
 

@@ -110,7 +110,7 @@ def plasma(number: int, side: int, *, decay: float, rng: RowGenerators) -> NDArr
     """
     size = 1 << max(1, int(np.ceil(np.log2(side))))
     heights = np.zeros((number, size, size))
-    # One number for each height but that of the corner, drawn at once.
+    # One number for each height except at the corner, drawn at once.
     drawn = rng.uniform(-1, 1, (number, size * size - 1))
     used = 0
     step = size

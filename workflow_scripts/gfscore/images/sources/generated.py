@@ -49,7 +49,7 @@ SOURCE = DatasetSource(
 
 
 def open_source(settings: DrawnSamples, path: Path | str) -> ImageSet:
-    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises InputError as `open_arrays` does."""
+    """Images x, (N, C, H, W) in [0, 1], and labels y of an .npz file; raises InputError, see `open_arrays`."""
     from gfscore.images.array_files import open_arrays
 
     return open_arrays(

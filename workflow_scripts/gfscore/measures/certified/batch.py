@@ -150,7 +150,7 @@ def drift(classifier: Classifier, images: Tensor, *, smoothing: Smoothing, noise
     smoothing : Smoothing
         With the precision that is compared.
     noise : Draws
-        That of the certificates.
+        Noise of the certificates.
 
     Returns
     -------

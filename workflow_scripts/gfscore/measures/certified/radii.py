@@ -40,7 +40,7 @@ def radii(lower_bounds: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
 
 
 def largest_certificate(smoothing: Smoothing) -> float:
-    """Radius that a smoothing certifies when all its draws agree, to the last digit as `radii` gives it.
+    """Radius that a smoothing certifies when all its draws agree, equal to the result of `radii` in every digit.
 
     `provable_radius` lies above it by a margin for rounding.
     """

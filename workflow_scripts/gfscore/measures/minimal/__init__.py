@@ -14,7 +14,7 @@ FAR = {"l2": 3.0, "linf": 0.25}
 """Default of the largest distance searched, by norm; an invalid norm is an error of its own."""
 
 PASSES_AROUND = 3
-"""Passes of an image beyond those of attack and bisection: before and after the bisection, and for the prediction."""
+"""Passes of an image besides attack and bisection: before and after the bisection, and for the prediction."""
 
 
 def _default_attacks() -> list[MinimalAttack]:

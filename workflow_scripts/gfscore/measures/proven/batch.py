@@ -72,7 +72,7 @@ def measure_batch(
     Raises
     ------
     InputError
-        As `require_bounds` does.
+        See `require_bounds`.
     """
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)

@@ -42,7 +42,7 @@ def write_adjusted_logits(
     member : str, optional
         In a file of several models, the array or list column of one.
     probabilities : bool
-        Whether the file holds probabilities: those of the adjusted logits are written.
+        Whether the file holds probabilities; then the probabilities of the adjusted logits are written.
     overwrite : bool
         Whether an existing target is replaced.
 

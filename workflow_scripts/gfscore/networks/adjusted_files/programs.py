@@ -34,7 +34,8 @@ def write_adjusted(
 ) -> AdjustedFiles:
     """Write a program whose logits have offsets, of the kind of the original.
 
-    Of probabilities without a head that can be removed, those of the adjusted logits are taken.
+    Where the network returns probabilities, and no head can be removed, it returns the probabilities of the adjusted
+    logits.
 
     Parameters
     ----------

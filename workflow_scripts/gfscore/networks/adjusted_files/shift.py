@@ -17,11 +17,11 @@ class AdjustedFiles:
     Attributes
     ----------
     settings : mapping
-        Entry of the network: that of the original with the path of the new file, and other keys where they differ.
+        Entry of the network: the original's with the path of the new file, and other keys where they differ.
     method : str
         Where the offsets were added, a phrase: "in the last bias, fc.bias".
     code : Path or None
-        Python file with its architecture; None where the architecture is that of the original.
+        Python file with its architecture; None where the architecture is unchanged.
     """
 
     settings: Settings
@@ -53,7 +53,7 @@ def output_shift(
     Raises
     ------
     InputError
-        Where the number of offsets is not that of the classes.
+        Where the number of offsets is not the number of classes.
     """
     logits = max(columns, 2)
     outputs = settings.get("outputs") or list(range(logits))

@@ -63,7 +63,7 @@ RESULTS = {
     "probabilities": "torch.softmax(values.log() + self.offsets, dim=1)",
     "one probability": "torch.sigmoid(torch.logit(values) + self.offsets)",
 }
-"""What it returns, by what the original returns."""
+"""Expression that the network with offsets returns, by what the original returns."""
 
 
 def write_adjusted(

@@ -45,9 +45,9 @@ class AdjustedModel:
     method : str
         Where the offsets are, in words.
     code : Path or None
-        The Python file of its architecture; None where that of the original defines it.
+        The Python file of its architecture; None where the original's file defines it.
     difference : float
-        Largest difference between its logits and those of the original plus the offsets.
+        Largest difference between its logits and the original's plus the offsets.
     """
 
     path: Path

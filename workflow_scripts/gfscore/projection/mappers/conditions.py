@@ -22,7 +22,7 @@ ConditionsOfSamples = Callable[[NDArray[np.str_]], dict[str, NDArray[np.float32]
 
 
 def chosen_categories(path_to_attributes: Path | str, attributes: Sequence[str] | None) -> dict[str, list[str]]:
-    """Ordered categories of the attributes that condition a mapper; those of all attributes in the table for None.
+    """Ordered categories of the attributes that condition a mapper; None: of all attributes in the table.
 
     Raises InputError for an attribute that is not in the table.
     """

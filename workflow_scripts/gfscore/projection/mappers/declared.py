@@ -83,7 +83,7 @@ class MapperKind:
 
 @cache
 def mapper_kinds() -> dict[str, MapperKind]:
-    """All kinds of mappers by name, which is also that of the module."""
+    """All kinds of mappers by name, the name of their module."""
     return declarations(FOLDER, "KIND")
 
 

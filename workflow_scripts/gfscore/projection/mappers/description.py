@@ -54,8 +54,8 @@ def describe_mapper(mapper: Mapper, train: LabelledImages, test: LabelledImages)
     -------
     dict
         A mapping for JSON. `reconstruction_error` is the mean squared error of a pixel, `explained` the explained share
-        of the variance (1 for perfect); `divergence` that of each dimension from the prior in nats, near 0 if the
-        decoder does not use the dimension, None without a prior; `effects` see `effects_of`.
+        of the variance (1 for perfect); `divergence` the divergence of each dimension from the prior in nats, near 0 if
+        the decoder does not use the dimension, None without a prior; `effects` see `effects_of`.
     """
     images, conditions = test
     codes, spread = mapper.encode(images, conditions)

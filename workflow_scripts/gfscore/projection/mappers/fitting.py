@@ -156,7 +156,7 @@ def fit_mapper(
     Raises
     ------
     InputError
-        For "cuda" without a CUDA device, and as build_mapper does.
+        For "cuda" without a CUDA device; see also build_mapper.
     """
     hold_device(settings.device)
     values = settings.explicit()
@@ -229,7 +229,7 @@ class Mapper:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Codes (n, Z) float32, and the posterior standard deviations (n, D) of the movable dimensions.
 
-        `conditions` (n, A) are those of a conditional mapper; missing ones (NaN) are set to UNKNOWN.
+        `conditions` (n, A) are for a conditional mapper; missing ones (NaN) are set to UNKNOWN.
         """
         device = self._device()
         codes = []

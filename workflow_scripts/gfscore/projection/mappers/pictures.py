@@ -102,7 +102,7 @@ def read_pictures(path: Path | str) -> Pictures:
 
 
 def read_all_pictures(paths: Iterable[Path | str]) -> dict[str, Pictures]:
-    """Arrays of several mappers, by the name of the mapper, that of its file."""
+    """Arrays of several mappers, by the name of the mapper, the stem of its file."""
     return {Path(path).stem: read_pictures(path) for path in paths}
 
 

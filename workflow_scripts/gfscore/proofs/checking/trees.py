@@ -30,7 +30,7 @@ class Leaf:
     multipliers : ndarray
         Lagrange multipliers of the splits, at least 0.
     slopes : ndarray
-        Slopes of the lines below the certificate's units, in 255ths; empty for those of CROWN.
+        Slopes of the lines below the certificate's units, in 255ths; empty where CROWN's slopes are used.
     """
 
     rival: int

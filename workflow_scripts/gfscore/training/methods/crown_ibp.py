@@ -27,14 +27,14 @@ class CrownIbp(Training):
 
 
 def crown_ibp(setup: objectives.Setup, coefficients: CrownIbpCoefficients) -> objectives.Objective:
-    """Loss of IBP at beta times the margins of CROWN with intervals in between, plus 1 - beta times those of intervals.
+    """Loss of IBP at beta times the margins of CROWN with intervals in between, plus 1 - beta times interval margins.
 
     Parameters
     ----------
     setup : Setup
         Its threat has the box's radius, in l_inf.
     coefficients : CrownIbpCoefficients
-        Those of IBP, and beta, which falls from 1 as the radius grows.
+        Coefficients of IBP, and beta, which falls from 1 as the radius grows.
 
     References
     ----------

@@ -19,7 +19,7 @@ class Erm(Training):
 
 
 def erm(setup: objectives.Setup, coefficients: NoCoefficients) -> objectives.Objective:
-    """Mean cross-entropy of the images as they are."""
+    """Mean cross-entropy of unperturbed images."""
     del setup, coefficients
 
     def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

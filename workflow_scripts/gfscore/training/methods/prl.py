@@ -38,8 +38,8 @@ def probabilistic(setup: objectives.Setup, coefficients: PrlCoefficients) -> obj
     setup : Setup
         Perturbations are uniform in the ball of its threat.
     coefficients : PrlCoefficients
-        The loss of an image is the mean of the largest share `rho` of those of its `samples` perturbations: 1 is the
-        average, towards 0 the worst case.
+        The loss of an image is the mean of the largest share `rho` of the losses of its `samples` perturbations: 1 is
+        the average, towards 0 the worst case.
 
     Raises
     ------

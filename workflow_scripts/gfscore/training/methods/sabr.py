@@ -40,7 +40,7 @@ def sabr(setup: objectives.Setup, coefficients: SabrCoefficients) -> objectives.
     setup : Setup
         Its threat, in l_inf, has the radius and the steps of PGD, which shrink with the region that is attacked.
     coefficients : SabrCoefficients
-        Those of IBP, and lambda.
+        Coefficients of IBP, and lambda.
 
     References
     ----------

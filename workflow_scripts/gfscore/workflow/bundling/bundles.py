@@ -417,7 +417,7 @@ class _ContentCheck:
 
     @cached_property
     def _figure_names(self) -> set[str]:
-        # Names that the figures of an audit of these measures may have, and that of their digests.
+        # Names that the figures of an audit of these measures, and the file of their digests, may have.
         names = {CHECKSUMS}
         for chart in CHARTS.values():
             for measure in (None, *self.audit.measures):
@@ -526,7 +526,7 @@ class _ContentCheck:
         self.verification.check("images", words, partial(self.other_images, names[0]))
 
     def other_images(self, name: str) -> Iterator[str]:
-        """Whether the images are others than those of the dataset's manifest and table."""
+        """Whether the images differ from the dataset's manifest and table."""
         # Imported late: most bundles hold no images.
         from gfscore.images.manifests import image_digests, open_and_describe
 

@@ -159,7 +159,7 @@ class Recomputed:
         yield from differences(f"datasets/{dataset.name}.json", stored, expected)
 
     def labels(self) -> Iterator[str]:
-        """Names and labels of the samples in every table of values per sample against those of the dataset."""
+        """Names and labels of the samples in every table of values per sample against the dataset's."""
         labels_of = cache(self._labels_of)
         labels = labels_of(self.audit.dataset.name)
         for path in self.audit.sample_files(self.audit.measures.values()):
@@ -360,9 +360,9 @@ class Recomputed:
     # ---- the page ----
 
     def page(self) -> Iterator[str]:
-        """The page against the one that the tables, the verdict and the configuration give.
+        """The page against one made anew from the tables, the verdict and the configuration.
 
-        Compressed numbers may differ as those of tables do; every other letter must be the same.
+        Compressed numbers may differ as much as numbers of tables; every other letter must be the same.
         """
         audit, bundle = self.audit, self.bundle
         settings = PageSettings(
@@ -473,7 +473,7 @@ def _uncalibrated(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def other_labels(path: str, frame: pd.DataFrame, labels: pd.Series) -> Iterator[str]:
-    """Yield the first row whose label is not that of its sample.
+    """Yield the first row with another label than its sample.
 
     Parameters
     ----------

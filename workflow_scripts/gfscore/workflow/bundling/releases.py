@@ -136,7 +136,7 @@ def compared_models(
 
 
 def same_models(models: Sequence[ModelName], earlier: Sequence[ModelName]) -> dict[ModelName, ModelName]:
-    """Model of an earlier audit by that of a later one: those of the same name, or the only ones of both."""
+    """Model of an earlier audit by model of a later one: of the same name, or the only model of each audit."""
     if len(models) == len(earlier) == 1:
         return {models[0]: earlier[0]}
     by_label = {model.label: model for model in earlier}

@@ -176,8 +176,8 @@ def run(arguments: argparse.Namespace) -> int:
 def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
     """File of the audit that the options of `add_request_options` ask for.
 
-    The one that the same options wrote before, as it stands by now; else, or with `force`, models and data are
-    inspected, and it is written.
+    A file that the same options wrote before is returned unchanged, edits included; else, or with `force`, models and
+    data are inspected, and the file is written.
 
     Raises
     ------

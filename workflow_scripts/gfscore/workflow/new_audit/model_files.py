@@ -46,7 +46,7 @@ FORMS = "timm:NAME, torchvision:NAME, or FILE.py:FUNCTION"
 
 
 def find_models(request: Request) -> list[NewModel]:
-    """Models of a request, in its order, those of a folder in the order of their names.
+    """Models of a request, in its order; models of a folder in the order of their names.
 
     Parameters
     ----------

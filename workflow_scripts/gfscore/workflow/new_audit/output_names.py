@@ -25,10 +25,10 @@ LISTS = (
 """Keys of JSON and YAML files under which tools write the names."""
 
 NAMES_TO_NUMBERS = ("label2id", "class_to_idx")
-"""Those of LISTS that hold the number of each name."""
+"""Keys of LISTS that hold the number of each name."""
 
 NUMBERS_TO_NAMES = ("id2label", "idx_to_class")
-"""Those of LISTS that hold the name of each number."""
+"""Keys of LISTS that hold the name of each number."""
 
 NUMBER_COLUMNS = {"index", "idx", "id", "number", "output", "class_id", "class_index", "label_id", "class_idx"}
 """Headers of a column with the numbers of the outputs, in a CSV file."""
@@ -181,7 +181,7 @@ class _Texts(yaml.BaseLoader):
 
 
 def names_in_structure(content: object, where: Path | str) -> list[OutputNames]:
-    """Every way to read names in a list or mapping, or in the values of those of its keys that are in LISTS.
+    """Every way to read names in a list or mapping, or in the values of its keys that are in LISTS.
 
     Raises
     ------

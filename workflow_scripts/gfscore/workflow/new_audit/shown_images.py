@@ -276,7 +276,7 @@ class OrderedNetwork:
 
     @classmethod
     def of(cls, classifier: Classifier, model: NewModel, data: NewData, request: Request) -> OrderedNetwork:
-        """Match the outputs of a classifier; InputError where they are not those of the classes."""
+        """Match the outputs of a classifier; InputError where they do not match the classes."""
         count = classifier.classes or len(data.classes)
         outputs, words = match_classes(model.labels, data.classes, count, option=request.labels, where=model.path)
         return cls(classifier, outputs, count, words)

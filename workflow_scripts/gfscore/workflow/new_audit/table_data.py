@@ -23,7 +23,7 @@ LABEL_COLUMNS = (*LABELS, "class", "category", "target", "fine_label", "class_na
 TABLE_ENDINGS = (".csv", ".tsv")
 
 MOST_FOLDERS = 2000
-"""Folders below that of a table in which its images are looked for."""
+"""Folders below the folder of a table in which its images are looked for."""
 
 
 def csv_settings(path: Path, *, folder: str | None) -> tuple[PlainSettings, str]:
@@ -34,7 +34,7 @@ def csv_settings(path: Path, *, folder: str | None) -> tuple[PlainSettings, str]
     path : Path
         The table.
     folder : str or None
-        Folder of the images; None for the one in which all names are found, that of the table or one below it.
+        Folder of the images; None for the folder in which all names are found: the folder of the table or one below it.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def _first_of(columns: Sequence[str], names: Sequence[str]) -> str | None:
 
 
 def _image_folder(names: Sequence[str], path: Path, option: str | None) -> tuple[Path | None, str]:
-    # Folder of the images, None for that of the table, and words on it.
+    # Folder of the images, None for the table's, and words on it.
     require_inside(names, path)
     if option:
         if not Path(option).is_dir():

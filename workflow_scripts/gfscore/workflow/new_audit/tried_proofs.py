@@ -33,7 +33,7 @@ class TriedProofs:
     Attributes
     ----------
     tried, proven : int
-        Images, and those of them that are proven.
+        Images tried, and images proven.
     seconds : float
         Of the search for one image, the attack before it included; a mean over all images, those that are
         misclassified taking none.
