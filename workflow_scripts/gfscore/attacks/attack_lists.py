@@ -67,7 +67,7 @@ def attacks_in_turn(
     ball : Ball
         Norm and radius.
     draws : Draws
-        Of the n images; each attack has a stream, so that one that leaves the list changes no other.
+        Random numbers of the n images; each attack has a stream of its own, so that removing one changes no other.
     classes : int
         Number of classes K.
     precision : str

@@ -118,7 +118,7 @@ def survivors(
     restarts : int
         Random starts of each sample.
     seed : int
-        Of the random starts.
+        Seed of the random starts.
 
     Returns
     -------

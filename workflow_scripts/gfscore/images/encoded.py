@@ -139,7 +139,7 @@ def from_files(
     Raises
     ------
     InputError
-        As from_encoded.
+        See from_encoded.
     """
 
     def blobs(rows: NDArray[np.int64]) -> Iterator[Blob]:

@@ -47,9 +47,9 @@ class Copies:
     rows : ndarray of shape (N,), int64
         Positions of the images among all those that have copies.
     read : callable
-        Of a condition and rows (n,): the copies of these images, (n, C, H, W) float32 in [0, 1].
+        From a condition and rows (n,) to the copies of these images, (n, C, H, W) float32 in [0, 1].
     stored : callable
-        Of a condition and rows (n,): yields bytes that stand for the copies without decoding them.
+        From a condition and rows (n,) to an iterator of bytes that stand for the copies without decoding them.
     form : str
         Shape and preprocessing of the copies, in words.
     """

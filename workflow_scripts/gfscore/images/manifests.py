@@ -54,7 +54,7 @@ def open_and_describe(
     Raises
     ------
     InputError
-        As `open_images`, and for another digest than the pinned one.
+        See `open_images`; also for another digest than the pinned one.
     """
     whole = open_images(entry, path, classes=classes, with_copies=True)
     where = path or dataset
@@ -109,7 +109,7 @@ def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -
     Raises
     ------
     InputError
-        As `open_images`, and when a digest differs from that of the manifest.
+        See `open_images`; also when a digest differs from the manifest.
     """
     manifest = read_json(path_to_manifest)
     whole = _open_whole(manifest, with_copies=with_copies)

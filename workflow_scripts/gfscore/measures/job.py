@@ -58,8 +58,8 @@ class MeasuringJob:
     measure : str
         Name of the measure.
     settings : NetworkSettings
-        Of the measure, which the table's identity holds; `kind`, `subset` and `seed` decide which samples are measured,
-        and with which random numbers.
+        Settings, which the table's identity holds; `kind`, `subset` and `seed` decide which samples are measured, and
+        with which random numbers.
     batch_size : int
         Images at a time; a batch that does not fit into memory is halved.
     version : str
@@ -202,7 +202,7 @@ class OpenedJob:
     Attributes
     ----------
     images : ImageSet
-        Of the subset.
+        The images that are measured.
     rows : ndarray (N,) of int64
         Positions of the images in the dataset.
     classifier : Classifier

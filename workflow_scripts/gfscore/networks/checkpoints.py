@@ -181,7 +181,7 @@ def weights_of(content: Content, path: Path | str, *, which: str) -> dict[str, T
     Parameters
     ----------
     content
-        As `load_checkpoint` returns it. A list of one state dict counts as that one.
+        Content of a checkpoint, see `load_checkpoint`. A list of one state dict counts as the state dict.
     path : Path or str
         The file, for messages.
     which : str

@@ -27,7 +27,7 @@ class Original:
     run : callable
         From images to logits, computed by the library `by`.
     by : str
-        That library, in words.
+        The library, in words.
     converter : str
         Library that converted it, in words.
     """
@@ -215,7 +215,7 @@ def from_network(
     network : torch.nn.Module
         From images (n, C, H, W) in [0, 1] to logits (n, K).
     architecture, image_shape, classes, preprocessing, number_type, outputs, one_column
-        As the attributes of `Classifier`.
+        See the attributes of `Classifier`.
     """
     return Classifier(
         architecture,

@@ -165,7 +165,7 @@ def measured_drift(
     Parameters
     ----------
     classifier, images, precision, device, threads, where
-        As for `extract_logits`, which made the logits.
+        See `extract_logits`, which made the logits.
     logits : ndarray
         (N, K).
     """

@@ -154,7 +154,8 @@ def files_of(settings: Settings) -> list[Settings]:
     Parameters
     ----------
     settings : mapping
-        As from `entry`; its `sha256` is a digest, a list of digests in the order of the members, or None.
+        Entry of the model, see `entry`; its `sha256` is a digest, a list of digests in the order of the members, or
+        None.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def open_classifier(
     path : Path or str
         The ONNX file.
     image_shape, classes
-        Of the data; not used, since the graph determines them.
+        Not used, since the graph determines them.
     threads : int
         Threads of one operator of onnxruntime.
     digests : mapping of str to str, optional

@@ -236,7 +236,7 @@ def session_for_logits(
     settings : mapping
         `image_shape`, `output`, `head`, `allow_probabilities` and the preprocessing of the model.
     threads, path, data
-        As for `opened_session`.
+        See `opened_session`.
 
     Raises
     ------

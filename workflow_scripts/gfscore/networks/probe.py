@@ -41,7 +41,7 @@ def open_classifier(
     Parameters
     ----------
     settings : mapping
-        As for `open_backbone`, with `path` of the backbone's weights.
+        Entry of the model, see `open_backbone`, with `path` of the backbone's weights.
     path : Path or str
         The last layer, written by train_model. The digests of both files were verified before.
     image_shape : tuple of int
@@ -214,7 +214,7 @@ def fit_probe(
     Parameters
     ----------
     backbone : Classifier
-        As from `open_backbone`.
+        Backbone, see `open_backbone`.
     train, test : ImageSet
         With labels in 0..`classes`-1.
     classes : int

@@ -30,8 +30,8 @@ def open_classifier(
     Parameters
     ----------
     settings : mapping
-        As for the source `torch`, with timm's name as `architecture` and `arguments` of timm.create_model (img_size of
-        a transformer).
+        Entry of the model, like one of the source `torch`, with timm's name as `architecture` and `arguments` of
+        timm.create_model (img_size of a transformer).
     path : Path or str
         File of the weights, whose digest was verified before.
     image_shape, threads

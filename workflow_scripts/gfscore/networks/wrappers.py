@@ -133,7 +133,7 @@ def logits_of_network(network: nn.Module, settings: Settings, images: Tensor, *,
     Raises
     ------
     InputError
-        As `selected_output` and `log_probabilities` do.
+        See `selected_output` and `log_probabilities`.
     """
     output = settings.get("output")
     logarithms = settings.get("allow_probabilities") == LOGARITHMS

@@ -71,7 +71,7 @@ def attack(
     batch_size : int
         Images at a time.
     seed : int
-        Of the random draws, which an image's row decides: the same for any batch size.
+        Seed of the random draws, which depend on an image's row: the same for any batch size.
     device : str, optional
         Torch device; by default the device of the module's weights, the CPU for a function.
     progress : bool

@@ -156,7 +156,7 @@ class Audit:
         class_name : str, optional
             Class of the statistic "class".
         confidence : float, optional
-            That no verdict on any of the models is wrong; by default 1 - alpha of the audit.
+            Probability that no verdict on any of the models is wrong; by default 1 - alpha of the audit.
 
         Returns
         -------

@@ -36,8 +36,8 @@ class AffineMap:
     weights : dict of int to csr_array
         Source s -> W_s (size, size of the source), float64.
     magnitudes : dict of int to csr_array
-        Of the same shapes: each entry the sum of the magnitudes of the products that the entry of W_s is the sum of,
-        at least LEAST_MAGNITUDE after each operator.
+        Source s -> matrix of the shape of W_s: sums of the magnitudes of the products whose sum is the entry of W_s, at
+        least LEAST_MAGNITUDE after each operator.
     bias, bias_magnitude : ndarray
         (size,).
     operations : int

@@ -139,7 +139,7 @@ class Tightening:
     ball : Ball
     states : list of LayerState
     relaxation : Relaxation
-        Of the layers so far, float64.
+        Relaxation of the layers so far, float64.
     slopes : dict of int to LayerSlopes
         By layer, where slopes were optimised.
     evaluations : int

@@ -52,7 +52,7 @@ class AttackEnds:
     Attributes
     ----------
     logits : ndarray of shape (m, K)
-        Of the worst point of each attacked image, without the offsets.
+        Logits at the worst point of each attacked image, without the offsets.
     forwards, backwards : int
         Passes of single images through the network since the last round.
     """

@@ -23,7 +23,7 @@ class Merit:
     value : float
         Higher is better.
     standard_error : float
-        Of the value, by the binomial variances of the classes; 0 where `reached` is false.
+        Standard error of the value, by the binomial variances of the classes; 0 where `reached` is false.
     reached : bool
         Whether every class is above the floor by the margin, and the mean has lost no more than it may; true without
         such a condition. Where it is false, `value` is the distance from it, negative.
@@ -68,8 +68,8 @@ def merit_of(
     Returns
     -------
     Merit
-        Of the smallest class value (worst_class), of minus the largest difference of two (rdi), or of the weighted mean
-        where all classes reach the floor (floor).
+        Its value is the smallest class value (worst_class), minus the largest difference of two (rdi), or the weighted
+        mean where all classes reach the floor (floor).
     """
     errors = standard_errors(values, counts)
     worst = values.argmin()

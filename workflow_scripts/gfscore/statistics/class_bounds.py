@@ -239,7 +239,7 @@ def bounds_of(
     Raises
     ------
     InputError
-        As ClassBounds, and for a NaN among the values.
+        See ClassBounds; also for a NaN among the values.
     """
     seed = intervals.seed
     method = intervals.binary if measure.binary else intervals.method

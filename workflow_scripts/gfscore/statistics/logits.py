@@ -48,7 +48,8 @@ def require_logits(
     Parameters
     ----------
     logits : array_like of shape (N, K)
-        Of any real dtype. Where 2 classes are expected, one column z, (N, 1) or (N,), stands for the logits (0, z).
+        Logits of any real dtype. Where 2 classes are expected, one column z, (N, 1) or (N,), stands for the logits (0,
+        z).
     labels : array_like of shape (N,)
         Whole numbers 0..K-1.
     classes : int, optional

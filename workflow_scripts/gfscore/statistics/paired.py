@@ -46,9 +46,9 @@ class Comparison:
     classes : ndarray of shape (K',)
         Classes with samples.
     by_class : Differences
-        Of all pairs for the first class, then for the next.
+        Differences of all pairs for the first class, then for the next.
     overall : Differences
-        Of the aggregates, one per pair.
+        Differences of the aggregates, one per pair.
     best, worst : ndarray of shape (M,)
         Ends of the confidence interval of each model's rank.
     """

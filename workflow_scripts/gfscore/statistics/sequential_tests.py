@@ -254,7 +254,7 @@ def wrong_call_rate(*, kappa: float, alpha: float, budget: int, test: str = "any
     Raises
     ------
     InputError
-        As `boundaries`.
+        See `boundaries`.
     """
     require_level(kappa, alpha, test)
     if test == "anytime":

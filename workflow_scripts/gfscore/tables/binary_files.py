@@ -221,7 +221,7 @@ def read_parquet(path: Path | str) -> pa.Table:
     Raises
     ------
     ValueError
-        As open_parquet; MalformedError for repeated column names, and for lists or other nested values of more than
+        See open_parquet; MalformedError for repeated column names, and for lists or other nested values of more than
         BYTES_PER_VALUE * most_values bytes.
     """
     with open_parquet(path) as file:

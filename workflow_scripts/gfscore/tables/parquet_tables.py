@@ -222,7 +222,7 @@ class TableFile:
     Raises
     ------
     InputError
-        As read_table.
+        See read_table.
     """
 
     def __init__(self, path: Path | str, table: Table, *, expect: Identity | None = None) -> None:
@@ -271,7 +271,7 @@ def read_logits(
     Raises
     ------
     InputError
-        As read_table, for a file without rows, and for rows that differ in length.
+        See read_table; also for a file without rows, and for rows that differ in length.
     """
     file = _checked(path, LOGITS, expect)
     n = file.metadata.num_rows
@@ -336,7 +336,7 @@ def read_attributes(path: Path | str, *, expect: Identity | None = None) -> tupl
     Raises
     ------
     InputError
-        As read_table, and for a value outside the categories.
+        See read_table; also for a value outside the categories.
     """
     file = _open(path)
     _require_identity(file, path, ATTRIBUTES, expect)

@@ -117,7 +117,7 @@ def least_margins(graph: Graph, bounds: list[Box], labels: Tensor, *, through_re
     graph : Graph
         With differentiable weights.
     bounds : list of Box
-        Of every node, by `interval_bounds`.
+        Bounds of every node, by `interval_bounds`.
     labels : Tensor
         (n,) int64.
     through_relus : bool

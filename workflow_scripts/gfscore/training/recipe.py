@@ -44,7 +44,7 @@ class Trainer:
         objective : callable
             Function of the network, images and labels, which gives the loss to differentiate.
         learning_rate, weight_decay : float
-            Of AdamW; the learning rate is the largest of the schedule.
+            Settings of AdamW; the learning rate is the largest of the schedule.
         steps, epochs : int
             Steps per epoch, and epochs.
         device : str

@@ -119,7 +119,7 @@ def planned_measure(measure: NamedMeasure, samples: int, classes: int, batch_siz
     measure : NamedMeasure
         Its kind says how many passes a sample takes.
     samples, classes : int
-        Of the dataset.
+        Numbers of samples and classes of the dataset.
     batch_size : int
         Setting `inference: batch_size`, images at a time.
     """
@@ -144,7 +144,7 @@ def planned_projection(mapper: MapperSettings, samples: int, classes: int) -> Pl
     mapper : MapperSettings
         Its latent dimensions and attributes are searched, each in both directions.
     samples, classes : int
-        Of the dataset.
+        Numbers of samples and classes of the dataset.
     """
     search = mapper.search
     attributes = getattr(mapper, "attributes", None) or ()

@@ -139,7 +139,7 @@ def share_frame(
     class_names : sequence of str
         Names of the K classes.
     measure : NamedMeasure
-        Of kind probabilistic.
+        A measure of kind probabilistic.
     confidence : float
         Confidence of the bounds low and high, which allow for the test's error rate; paper_low and paper_high allow
         for its level alpha instead, as the paper prints them.

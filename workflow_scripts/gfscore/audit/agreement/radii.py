@@ -182,7 +182,7 @@ def curve_frame(
     class_names : sequence of str
         Names of the K classes.
     measure : NamedMeasure
-        Of kind minimal or certified.
+        A measure of kind minimal or certified.
     confidence : float
         Confidence of the bounds at each radius, which are simultaneous over classes; the bounds of all samples together
         hold alone.

@@ -106,7 +106,7 @@ class WithinModels(MeanOverModels):
     Parameters
     ----------
     stretches, by_model, exact
-        As in MeanOverModels.
+        See MeanOverModels.
     ranks : list of M ndarray (S_m, K) of float64
         Ranks of the class scores of each model on its own S_m stretches.
     stretch_of_model : ndarray (M, S) of int64
@@ -114,7 +114,7 @@ class WithinModels(MeanOverModels):
     accuracy_ranks : ndarray (M, K) of float64
         Ranks of the class accuracies, of the classes with samples.
     independent_of_accuracy : ndarray (S,) of bool
-        As in AcrossModels.
+        See AcrossModels.
     """
 
     ranks: list[NDArray[np.float64]]

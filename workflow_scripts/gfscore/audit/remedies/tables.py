@@ -154,9 +154,9 @@ class MeasuredRemedy:
     Parameters
     ----------
     original : SampleValues
-        Of the measure that the offsets are to raise.
+        Values of the measure that the offsets are to raise.
     adjusted : mapping of float to SampleValues
-        Of the adjusted models by strength; the largest is the remedy that is judged.
+        Values of the adjusted models by strength; the largest is the remedy that is judged.
     clean : PairedOutcomes
         Whether the original and the adjusted model of the largest strength are right on undisturbed samples.
     choice : Choice

@@ -226,7 +226,7 @@ class RuleVerdict(Record):
     def most_of(self, model: ModelVerdict) -> float:
         """Value of a model with open samples at their largest value.
 
-        Of a worst class both ends are known; of a difference between classes the interval alone is.
+        For the worst class both ends are known; for a difference between classes only its interval is.
         """
         return model.value_most if self.statistic == WORST_CLASS else model.value
 

@@ -131,7 +131,7 @@ class WorstCase:
         Logits (n, K) of the worst point of each sample: the adversarial example, of a sample that stands the end of an
         attack with the smallest margin, of one that is wrong without an attack the sample.
     points : Tensor
-        Of each sample that an attack fooled the adversarial example, of others the sample, (n, C, H, W).
+        (n, C, H, W): the adversarial example of a sample that an attack fooled, else the sample itself.
     steps : ndarray
         Forward passes of each sample, (n,) int64.
     """

@@ -52,7 +52,7 @@ class ExactBinomialTest:
     states : ndarray
         Of the last call, (n,) of "robust", "not_robust" and "undecided".
     changes, draws : ndarray
-        Of the last call, (n,) int64: neighbours that were classified otherwise, and neighbours drawn.
+        Neighbours that were classified otherwise, and neighbours drawn, (n,) int64, in the last call.
 
     Raises
     ------

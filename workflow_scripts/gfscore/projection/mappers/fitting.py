@@ -48,7 +48,8 @@ def conditioned_images(
     categories : mapping or None
         Categories of the attributes that condition the mapper.
     most : int or None
-        Of a dataset with more images, a random subset of this size is drawn with `seed`, in the order of the dataset.
+        Largest number of images: from a larger dataset a random subset of this size is drawn with `seed`, in the order
+        of the dataset.
     seed : int
         Seed of the draw.
 

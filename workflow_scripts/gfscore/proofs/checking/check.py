@@ -18,9 +18,9 @@ def check(certificate: Certificate, claim: Claim, network: PlainNetwork, image: 
     claim : Claim
         What it should prove.
     network : PlainNetwork
-        That of the claim.
+        The network of the claim.
     image : ndarray
-        (C, H, W) float32, that of the claim.
+        (C, H, W) float32, the image of the claim.
 
     Raises
     ------

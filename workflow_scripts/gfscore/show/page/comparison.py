@@ -93,7 +93,7 @@ def render_comparison(
     measures : mapping of str to NamedMeasure
         Measures of the later audit.
     confidence : float
-        Of the bounds of all classes together.
+        Confidence of the bounds of all classes together.
     """
     # Classes with samples, under printable names.
     by_index = classes.drop_duplicates("class_index")

@@ -142,7 +142,7 @@ def with_rows_to_show(data: NewData) -> tuple[NewData, NDArray[np.int64]]:
     Parameters
     ----------
     data : NewData
-        As they were opened.
+        Images as they were opened.
 
     Returns
     -------

@@ -90,7 +90,7 @@ def inspect_logits(models: Sequence[NewModel], request: Request) -> Inspection:
     Raises
     ------
     InputError
-        As gfscore.workflow.new_audit.inspection.inspect.
+        See gfscore.workflow.new_audit.inspection.inspect.
     """
     _require_logits_alone(models, request)
     data, values_of_models = _logits_and_labels(models, request)

@@ -53,7 +53,7 @@ class Preprocessing:
             A name of NORMALISATIONS, and bgr and 255 where they apply; or mean=0.4/0.4/0.4,std=0.2/0.2/0.2 in place of
             the name, in the network's order and range.
         channels : int
-            Of the images; of one channel, mean and standard deviation are the mean of three.
+            Channels of the images; with one channel, mean and standard deviation are the mean of three.
 
         Raises
         ------

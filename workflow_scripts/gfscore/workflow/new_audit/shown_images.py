@@ -77,7 +77,7 @@ class ShownModel:
     gradients : bool
         Whether it has gradients.
     seconds : float
-        Of a forward pass of one image.
+        Time of a forward pass of one image.
     proofs : TriedProofs
         Whether proofs are worth their time.
     """

@@ -35,8 +35,7 @@ class TriedProofs:
     tried, proven : int
         Images tried, and images proven.
     seconds : float
-        Of the search for one image, the attack before it included; a mean over all images, those that are
-        misclassified taking none.
+        Mean time of the search for one image, with the attack before it; misclassified images count with 0.
     obstacle : str
         Why proofs are not worth their time for this model, empty where they may be.
     """
@@ -69,7 +68,7 @@ def try_proofs(
     settings : Proven
         The measure as the audit would have it.
     pass_seconds : float
-        Of a forward pass of one image.
+        Time of a forward pass of one image.
     """
     rows = np.flatnonzero(right)
     rows = rows[spread_over(len(rows), TRIED)]
