@@ -342,8 +342,7 @@ class Relaxation:
         ----------
         Zhang et al. 2018 (CROWN); Xu et al. 2021 (slopes); Wang et al. 2021 (multipliers of splits).
         """
-        n = len(functions.constant)
-        pieces = pieces_of(n, self.ball.low.device)
+        pieces = pieces_of(len(functions.constant), self.ball.low.device)
         if len(pieces) > 1:
             bounds = []
             for columns in pieces:
@@ -351,6 +350,11 @@ class Relaxation:
             return _joined(bounds)
         if above is None:
             above = self.lines_above(branches)
+        return self._lower_of_piece(functions, branches, above, exact=exact)
+
+    def _lower_of_piece(self, functions: Functions, branches: Branches, above: list[Above], *, exact: bool) -> Bound:
+        # From the last block to the first: each unit is replaced by the line that makes the functions smallest, and so
+        # by its inputs, until only pixels are left.
         outputs = [coefficients.clone() for coefficients in functions.units]
         image, constant = functions.image.clone(), functions.constant
         error = functions.error
@@ -376,13 +380,7 @@ class Relaxation:
                 outputs[earlier].addmm_(matrix.backward, inputs)
 
             if exact:
-                sizes = inputs.abs()
-                intercepts = block.upper_intercept.abs() + block.lower_intercept.abs()
-                rounded = dot(block.terms + block.sizes, sizes) + dot(block.sizes, multipliers.abs())
-                rounded = rounded + dot(block.output_sizes + intercepts, outputs[index].abs())
-                # Coefficients that are too small for float64.
-                underflow = TINY * (block.sizes + block.output_sizes).sum()
-                error = error + dot(block.error, sizes) + roundings * rounded + underflow
+                error = _with_roundings(error, block, outputs[index], inputs, multipliers, roundings=roundings)
         least = self.ball.least(image)
         lower = constant + least
         if exact:
@@ -436,6 +434,20 @@ def pieces_of(n: int, device: torch.device) -> list[slice]:
     count = -(-n // COLUMNS) if device.type == "cpu" else 1
     ends = np.linspace(0, n, max(count, 1) + 1).astype(int).tolist()
     return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _with_roundings(
+    error: Tensor, block: Block, outputs: Tensor, inputs: Tensor, multipliers: Tensor, *, roundings: float
+) -> Tensor:
+    # Error (n,) with the rounding errors of replacing a block's units: coefficients (m, n) of their outputs, of their
+    # inputs, and of their splits.
+    sizes = inputs.abs()
+    intercepts = block.upper_intercept.abs() + block.lower_intercept.abs()
+    rounded = dot(block.terms + block.sizes, sizes) + dot(block.sizes, multipliers.abs())
+    rounded = rounded + dot(block.output_sizes + intercepts, outputs.abs())
+    # Coefficients that are too small for float64.
+    underflow = TINY * (block.sizes + block.output_sizes).sum()
+    return error + dot(block.error, sizes) + roundings * rounded + underflow
 
 
 def _weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
