@@ -234,18 +234,13 @@ def training_method_table(
         row["accuracy"] = common["clean"]["value"].mean()
         row["attack_failure_rate"] = common["adversarial"]["value"].mean()
         if probabilistic is not None:
-            settings = cast(Probabilistic, probabilistic.settings)
-            error_rate = probabilistic.description.error_rate
-            shares = robust_shares(
-                common["probabilistic"]["state"], alpha=settings.alpha, alpha_test=error_rate, alpha_ci=1 - confidence
+            row |= _probabilistic_columns(
+                common["probabilistic"],
+                probabilistic,
+                classes=classes,
+                confidence=confidence,
+                label_error_rates=label_error_rates,
             )
-            if label_error_rates is not None:
-                n = np.bincount(common["probabilistic"]["label"], minlength=classes)
-                shares["robust_low"], shares["robust_high"] = map(
-                    float,
-                    correct_mean_for_label_errors(shares["robust_low"], shares["robust_high"], label_error_rates, n=n),
-                )
-            row |= {**shares, "confidence": confidence, "error_rate": error_rate}
 
         # What the worst class gains against the baseline, and what the mean loses.
         worst, mean = _worst_and_mean(audit_values.table(model, adversarial.name), classes)
@@ -259,6 +254,25 @@ def training_method_table(
             )
         rows.append(row)
     return typed_frame(TRAINING_METHODS, rows)
+
+
+def _probabilistic_columns(
+    samples: pd.DataFrame,
+    measure: NamedMeasure,
+    *,
+    classes: int,
+    confidence: float,
+    label_error_rates: ArrayLike | None,
+) -> dict[str, object]:
+    # Shares of robust samples with their bounds, which allow for wrong labels.
+    settings = cast(Probabilistic, measure.settings)
+    error_rate = measure.description.error_rate
+    shares = robust_shares(samples["state"], alpha=settings.alpha, alpha_test=error_rate, alpha_ci=1 - confidence)
+    if label_error_rates is not None:
+        n = np.bincount(samples["label"], minlength=classes)
+        low, high = correct_mean_for_label_errors(shares["robust_low"], shares["robust_high"], label_error_rates, n=n)
+        shares["robust_low"], shares["robust_high"] = float(low), float(high)
+    return {**shares, "confidence": confidence, "error_rate": error_rate}
 
 
 def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[str, pd.DataFrame]:

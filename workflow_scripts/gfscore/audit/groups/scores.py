@@ -183,12 +183,10 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
         row |= _ends(measured)
         sampled = measured[~measured["small"]]
         if len(sampled) > 1:
-            for name, value in _ends(sampled).items():
-                row[f"sampled_{name}"] = value
-            farthest_apart = sampled.loc[[sampled["high"].idxmin(), sampled["low"].idxmax()]]
+            row |= _ends(sampled, prefix="sampled_")
             if sampled["low"].max() > sampled["high"].min():
-                for name, value in _ends(farthest_apart).items():
-                    row[f"sure_{name}"] = value
+                farthest_apart = sampled.loc[[sampled["high"].idxmin(), sampled["low"].idxmax()]]
+                row |= _ends(farthest_apart, prefix="sure_")
         compared = measured[measured["group"].isin([row["lowest"], row["highest"]])]
         row |= {
             "gap_low": largest_gap(low, high),
@@ -201,16 +199,16 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=GAP_COLUMNS)
 
 
-def _ends(groups: pd.DataFrame) -> dict[str, Any]:
+def _ends(groups: pd.DataFrame, *, prefix: str = "") -> dict[str, Any]:
     # Groups with the smallest and the largest value, these values, and their difference: the columns ENDS.
     lowest = groups.loc[groups["value"].idxmin()]
     highest = groups.loc[groups["value"].idxmax()]
     return {
-        "lowest": lowest["group"],
-        "highest": highest["group"],
-        "low_value": lowest["value"],
-        "high_value": highest["value"],
-        "gap": highest["value"] - lowest["value"],
+        f"{prefix}lowest": lowest["group"],
+        f"{prefix}highest": highest["group"],
+        f"{prefix}low_value": lowest["value"],
+        f"{prefix}high_value": highest["value"],
+        f"{prefix}gap": highest["value"] - lowest["value"],
     }
 
 
