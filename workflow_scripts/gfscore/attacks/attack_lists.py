@@ -15,7 +15,7 @@ from gfscore.statistics.draws import Draws
 
 @dataclass(frozen=True)
 class ListedAttack:
-    """What one attack of a list has done.
+    """Result of one attack of a list.
 
     Attributes
     ----------

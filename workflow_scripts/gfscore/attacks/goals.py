@@ -1,4 +1,4 @@
-"""What an attack aims at: the loss that it raises, and when it has succeeded.
+"""Goals of attacks: the loss that an attack raises, and its criterion of success.
 
 A goal speaks of logits (n, K) and of `aims`: the labels (n,) int64, or for a targeted attack labels and targets (n, 2).
 """
@@ -16,7 +16,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Goal:
-    """What an attack aims at.
+    """Loss of an attack, and its criterion of success.
 
     Parameters
     ----------

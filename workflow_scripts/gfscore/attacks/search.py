@@ -177,7 +177,7 @@ def distances(points: Tensor, images: Tensor, norm: str) -> Tensor:
 
 
 def confirmed_attack(attack: Attack, reached: Callable[[Tensor, Tensor], Tensor], *, precision: str) -> Attack:
-    """The same attack, which searches in a given precision and whose successes are confirmed in float32.
+    """Attack that searches in a given precision, with successes confirmed in float32.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ ELEMENTS_AT_ONCE = 1 << 22
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """What the disparity would be if classes did not matter.
+    """Disparity under shuffled class membership, its p-values, and the spread of true class values.
 
     Parameters
     ----------

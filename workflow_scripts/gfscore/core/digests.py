@@ -205,7 +205,7 @@ def cached_sha256(path: Path | str) -> str:
 
 
 def recall(name: str) -> Stored | None:
-    """What was stored under a name; None if nothing was, or a file has changed since."""
+    """Digest and paths stored under a name; None without a record, or if a file has changed since."""
     try:
         record = json.loads(_record_of(name).read_text(encoding="utf-8"))
         stored = Stored(record["digest"], record["paths"])

@@ -1,4 +1,4 @@
-"""How numbers are printed: three significant digits, lower bounds rounded down, upper bounds rounded up."""
+"""Numbers as text: three significant digits, lower bounds rounded down, upper bounds rounded up."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal

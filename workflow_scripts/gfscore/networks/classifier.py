@@ -20,7 +20,7 @@ from gfscore.networks.wrappers import wrap
 
 @dataclass(frozen=True)
 class Original:
-    """What a network was converted from.
+    """The model that a network was converted from, run by its own library.
 
     Attributes
     ----------

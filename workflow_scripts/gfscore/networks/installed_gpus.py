@@ -73,7 +73,7 @@ class InstalledGpus:
 
 @dataclass(frozen=True)
 class TorchBuild:
-    """What torch was built for.
+    """Version of torch, and of CUDA that it was built for.
 
     Attributes
     ----------

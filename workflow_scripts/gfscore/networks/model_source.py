@@ -200,7 +200,7 @@ class ModelSource:
         return bool(self.fitted_by)
 
     def given_by(self, entry: Settings) -> Gives:
-        """What the model of an entry provides."""
+        """What the model of an entry provides: values per sample, logits, or a network; see Gives."""
         return self.gives(entry) if callable(self.gives) else self.gives
 
 

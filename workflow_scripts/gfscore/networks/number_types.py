@@ -207,7 +207,7 @@ def _networks_with_search(network: nn.Module | None) -> list[NetworkWithSearch]:
 
 
 def search_agreement(classifier: Classifier, images: LabelledImages, logits: Logits, *, where: object) -> str:
-    """How far the search of a network in another number type is from its logits, in words.
+    """Difference between the float32 copy that attacks search with and the logits of a network, in words.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class GraphLogits:
 
     @property
     def words(self) -> str:
-        """What the logits are made of, empty for the output as it is."""
+        """How the logits are computed from the output, in words; empty where they are the output itself."""
         return output_words(one_column=self.one_column, logarithms=self.logarithms, head=self.head)
 
 

@@ -215,7 +215,7 @@ def logits_of_values(values: NDArray[np.float32], *, logarithms: bool) -> Logits
 
 
 def output_words(*, one_column: bool, logarithms: bool, head: str | None = None) -> str:
-    """What the logits are made of, in words; empty for the network's output as it is."""
+    """How logits are computed from a network's output, in words; empty where they are the output itself."""
     words = []
     if head:
         words.append(f"logits before the {head} that ends the graph")

@@ -128,7 +128,7 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
 
 
 def load_unchecked(folder: Path | str, *, dataset: str, threat: str, model: str, read: Reader) -> nn.Module:
-    """As `load_network`, but files are not checked, and errors of torch and RobustBench are raised as they are."""
+    """Network of RobustBench, with unchecked files and the errors of torch and RobustBench; see `load_network`."""
     import_robustbench()
     # Only now, since RobustBench needs mending before it can be imported.
     from robustbench.utils import load_model

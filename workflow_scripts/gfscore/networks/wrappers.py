@@ -81,7 +81,7 @@ def in_number_type(network: nn.Module, number_type: str) -> nn.Module:
 
 @dataclass(frozen=True)
 class NetworkLogits:
-    """How logits (n, K) are made of what a torch network returns.
+    """How logits (n, K) are computed from the output of a torch network.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class NetworkLogits:
 
     @property
     def words(self) -> str:
-        """What the logits are made of, empty for the output as it is."""
+        """How the logits are computed from the output, in words; empty where they are the output itself."""
         return output_words(one_column=self.one_column, logarithms=self.logarithms)
 
     def network(self, network: nn.Module) -> nn.Module:
@@ -111,7 +111,7 @@ class NetworkLogits:
 
 
 def logits_of_network(network: nn.Module, settings: Settings, images: Tensor, *, where: object) -> NetworkLogits:
-    """How logits (n, K) are made of what a network returns for images.
+    """How logits (n, K) are computed from the output of a network, found on images.
 
     Parameters
     ----------

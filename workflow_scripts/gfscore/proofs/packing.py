@@ -23,7 +23,7 @@ def packed(content: bytes) -> bytes:
 
 
 def unpacked(content: bytes, what: str, *, largest: int = LARGEST) -> bytes:
-    """What `packed` compressed, up to `largest` bytes; raises InputError naming `what` it is for anything else."""
+    """Content that `packed` compressed, up to `largest` bytes; InputError, which calls it `what`, for anything else."""
     unpacking = lzma.LZMADecompressor(format=lzma.FORMAT_RAW, filters=FILTERS)
     try:
         result = unpacking.decompress(content, max_length=largest + 1)

@@ -127,7 +127,9 @@ class Pairs:
         return cls(indices, indices, numbers, numbers)
 
     def gains(self, outputs: Tensor, signs: Tensor) -> tuple[Tensor, Tensor]:
-        """By how much lines above make n bounds too low, (n,), and what of it a unit's coefficient adds, (m, n).
+        """Amounts by which pairs raise n lower bounds.
+
+        Lines above make a bound too low where two units of a pair cannot both be near an end of their bounds.
 
         Parameters
         ----------
@@ -135,6 +137,13 @@ class Pairs:
             Coefficients (m, n) of the units' outputs; lines above stand for those that are negative.
         signs : Tensor
             (m, n), 0 where a unit is not split.
+
+        Returns
+        -------
+        gains : Tensor
+            (n,).
+        by_unit : Tensor
+            (m, n), or (1, n) without pairs: gain per magnitude of each unit's coefficient.
         """
         if not len(self.first):
             return outputs.new_zeros(outputs.shape[1]), outputs.new_zeros(1, outputs.shape[1])

@@ -37,7 +37,7 @@ SLACK_ERROR = 1e-9
 
 @dataclass(frozen=True)
 class LayerState:
-    """What is certain of one layer in a ball.
+    """Bounds of one layer in a ball.
 
     Attributes
     ----------

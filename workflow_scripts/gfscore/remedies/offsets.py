@@ -124,7 +124,7 @@ class ChosenOffsets:
         return sum(round_.forwards for round_ in self.trail)
 
     def words(self, settings: OffsetSettings) -> list[str]:
-        """What was chosen, in lines for a log."""
+        """Lines for a log: the rounds, and the offsets chosen."""
         lines = []
         for number, round_ in enumerate(self.trail):
             lines.append(

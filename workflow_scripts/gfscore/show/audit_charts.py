@@ -35,7 +35,7 @@ WHOLE = "the whole audit"
 
 @dataclass(frozen=True)
 class Words:
-    """What is written around a chart: the finding, what is shown, how to read it, and the facts of its titles."""
+    """Texts around a chart: its finding as the title, what is shown, how to read it, and the facts of its titles."""
 
     title: str
     subtitle: str = ""
@@ -45,7 +45,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart of one audit: its tidy frame, and all that is made of it."""
+    """A chart of one audit: its tidy frame, with its finding, texts and drawings."""
 
     chart: Chart
     subject: Subject
@@ -58,12 +58,12 @@ class Drawing:
 
     @cached_property
     def finding(self) -> Finding:
-        """What the data say."""
+        """Finding of the chart."""
         return self.chart.finding(self.frame)
 
     @cached_property
     def words(self) -> Words:
-        """What is written around it."""
+        """Texts around the chart."""
         facts = self._facts()
         subject = [facts[name] for name in ("measure", "dataset") if name in facts]
         notes = [self.chart.note]
@@ -107,12 +107,12 @@ class Drawing:
 
     @cached_property
     def printed_frame(self) -> pd.DataFrame:
-        """Its frame in print: of a chart of many rows, the first MOST_ROWS of them."""
+        """Frame that is printed: at most the first MOST_ROWS rows of the chart."""
         return self._first_rows(MOST_ROWS)
 
     @cached_property
     def page_frame(self) -> pd.DataFrame:
-        """Its frame on the page: of a chart of very many rows, the first MOST_PAGE_ROWS of them."""
+        """Frame that the page shows: at most the first MOST_PAGE_ROWS rows of the chart."""
         return self._first_rows(MOST_PAGE_ROWS)
 
     def _first_rows(self, most):
@@ -123,7 +123,7 @@ class Drawing:
         return self.frame[rows.isin(first)]
 
     def note_of(self, frame: pd.DataFrame) -> str:
-        """How to read it, with the number of rows that a frame leaves out."""
+        """How to read the chart, with the number of rows that a frame leaves out."""
         if self.chart.rows is None or len(frame) == len(self.frame):
             return self.words.note
         drawn = frame[self.chart.rows].nunique()

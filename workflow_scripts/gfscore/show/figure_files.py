@@ -49,7 +49,7 @@ class DrawnAudit:
     seed: int = 0
 
     def read(self) -> Subject:
-        """What its charts are made from."""
+        """Subject that the charts are made from, read from files."""
         subject = AuditSubject.parse(self.subject)
         # Of every model at T = 1, for the attack-free scores.
         values_by_score: dict[str, list[SampleValues]] = {}

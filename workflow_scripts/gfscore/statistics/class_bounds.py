@@ -28,7 +28,7 @@ HALF = 0.5
 
 
 class BoundedMeasure(Protocol):
-    """What bounds need to know of a measure."""
+    """Facts of a measure that its confidence bounds depend on."""
 
     @property
     def value_range(self) -> tuple[float, float]:
@@ -47,7 +47,7 @@ class BoundedMeasure(Protocol):
 
 
 class IntervalMethods(Protocol):
-    """How an audit makes its bounds."""
+    """Interval methods of an audit."""
 
     @property
     def method(self) -> str:

@@ -21,7 +21,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class EpochEnd:
-    """What an objective may look at after an epoch.
+    """State of a training after an epoch, for objectives that change between epochs.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Threat:
 
 @dataclass(frozen=True)
 class Setup:
-    """What objectives are made of.
+    """What all objectives depend on: classes, threat, network, length of the training.
 
     Attributes
     ----------

@@ -562,7 +562,7 @@ class PlannedAudit:
         }
 
     def task_files(self) -> dict[str, list[str]]:
-        """What the tables read of the tasks that the audit names next to its dataset, by the name of the input.
+        """Input files of the tables for tasks beside the audit's own dataset, by the name of the input.
 
         `task_manifests` and `task_datasets`, one per task; `task_logits`, one per task and model; `task_attributes`,
         one per task of an audit that compares groups.
@@ -579,10 +579,10 @@ class PlannedAudit:
         }
 
     def remedy_files(self) -> dict[str, list[str]]:
-        """What the tables read of remedies, by the name of the input; empty without a remedy.
+        """Input files of the tables for remedies, by the name of the input; empty without a remedy.
 
         `remedy_datasets` and `remedy_offsets`, one for each remedy; `remedy_logits`, of the model without and with the
-        whole offsets; `remedy_samples`, of the model without offsets and with those of every strength.
+        whole offsets; `remedy_samples`, of the model without offsets and with the offsets of every strength.
         """
         if not self.remedies:
             return {}
@@ -721,7 +721,7 @@ class PlannedAudit:
         return subject
 
     def release_params(self) -> Params:
-        """What is compared with the last release: models, measures, its bundle and the model in it.
+        """Parameters of the comparison with the last release: models, measures, its bundle and the model in it.
 
         `state` is the digest of the bundle's statement, which names every file of it.
         """

@@ -122,7 +122,7 @@ def _start_server(path: Path, *modules: str) -> subprocess.Popen[bytes]:
 
 @dataclass(frozen=True)
 class Request:
-    """What a step that waits asks for.
+    """Request of a step that waits for a fork.
 
     Parameters
     ----------

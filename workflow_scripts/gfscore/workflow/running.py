@@ -215,7 +215,7 @@ class Display:
     # ---- what is shown ----
 
     def state(self) -> str:
-        """How far the run is, in a line."""
+        """Progress of the run, in a line."""
         running = list(self.steps.values())
         parts = [f"{self.done} of {self.total} steps", *self._time_left(running)]
         words = ", ".join(step.words for step in running[:SHOWN_STEPS])

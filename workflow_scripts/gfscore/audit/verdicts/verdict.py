@@ -99,7 +99,7 @@ class OpenSamples(Record):
 
     @property
     def words(self) -> str:
-        """What leaves a model undecided, and what deciding all of them would show, as a clause."""
+        """Number of open samples, and the verdicts that known values could lead to, as a clause."""
         number = counted(self.count, "open sample")
         if not self.may_settle:
             return f"{number}; were they decided, it would take more samples too"
@@ -157,7 +157,7 @@ class ModelVerdict(Record):
 
     @property
     def reason_undecided(self) -> str:
-        """What leaves an undecided model so, and what would settle it, as a clause."""
+        """Why a model is undecided, and what would decide it, as a clause."""
         clauses = []
         if self.open_samples is not None and (self.open_samples.cause or self.open_samples.may_settle):
             clauses.append(self.open_samples.words)

@@ -42,7 +42,7 @@ class Pairs:
     shape: tuple[int, ...]
 
     def gains(self, coefficients: Array, window: Window) -> Array:
-        """By how much the lines above make bounds of R linear functions too low, (R,).
+        """Amounts, (R,), by which pairs of ReLUs raise lower bounds of R linear functions.
 
         Parameters
         ----------

@@ -95,7 +95,7 @@ class Subject:
     """What `rows` has selected, of every measure: several charts look at the same rows."""
 
     def about(self, measure: str | None) -> Subject:
-        """The same audit, and another measure."""
+        """Subject of the same audit about another measure."""
         return replace(self, measure=measure)
 
     @cached_property
@@ -135,7 +135,7 @@ class Subject:
         return labelled(some(frame))
 
     def facts(self) -> dict[str, str]:
-        """What titles and notes of charts are formats of."""
+        """Texts by the names that titles and notes of charts have in braces."""
         scores = self.tables.class_scores
         facts = {"dataset": printable(scores["dataset"].iloc[0]), "fp_lambda": f"{self.fp_lambda:g}"}
         if self.measure is not None:
@@ -216,5 +216,5 @@ class Chart:
 
     @property
     def place(self) -> tuple[int, float, str]:
-        """What charts are ordered by."""
+        """Sort key of charts: section, order, name."""
         return SECTIONS.index(self.section), self.order, self.name

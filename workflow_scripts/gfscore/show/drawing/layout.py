@@ -132,7 +132,7 @@ def plot_width(axes: Axes, *, left: float = 0.0, right: float = 0.0, one_row_axi
 
 
 def plot_of(axes: Axes) -> Plot:
-    """What the plot of axes asks for so far."""
+    """Sizes that have been asked for the plot of these axes."""
     return PLOTS.setdefault(axes, Plot())
 
 

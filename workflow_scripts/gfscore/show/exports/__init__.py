@@ -33,7 +33,7 @@ class DatasetStatement(Closed):
 
 
 class ExportSettings(Closed):
-    """What only its authors know of an audit; stated in exports, and left out of them where it is null."""
+    """Facts that only the authors of an audit know; exports state them, except where they are null."""
 
     author: Author | None = Field(None, description="Who ran the audits.")
     publisher: Publisher | None = Field(None, description="Organisation of the author, which publishes the audits.")

@@ -328,7 +328,7 @@ def table_of(
 
 @dataclass(frozen=True)
 class Detail:
-    """What stands in closed details: one line that says what is inside, and that."""
+    """A closed HTML element `details`: its summary line, and its content."""
 
     summary: str
     text: list[str] = field(default_factory=list)

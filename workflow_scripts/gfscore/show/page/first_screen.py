@@ -108,7 +108,7 @@ class VerdictView:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What the template writes at the top of the page.
+    """Values of the template at the top of the page.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def files_of_audit(audit: PlannedAudit) -> Files:
 
 
 def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
-    """What tables, verdict and page are made of besides values per sample, by the names of their steps' inputs."""
+    """Input files of tables, verdict and page besides values per sample, by the names of the steps' inputs."""
     # The attributes of all groups, not of those alone that a rule judges.
     return {
         **audit.verdict_inputs(),

@@ -286,7 +286,7 @@ class EvidenceCheck:
 
     @property
     def left_out(self) -> int:
-        """How many of them were not checked."""
+        """Number of certificates and counterexamples that were not checked."""
         return self.number_to_check - self.certificates - self.points - self.undecided.total()
 
     def _note_unchecked(self, table: EvidenceTable, frame: pd.DataFrame) -> None:

@@ -155,9 +155,10 @@ def _values_for_any_pixels(classifier: Classifier, images: NDArray[np.float32]) 
 
 
 def kind_of_outputs(values: NDArray[np.floating]) -> str | None:
-    """What outputs (n, K) are that are no logits, as probabilities_in, but for one output whatever its size.
+    """Kind of probabilities that outputs (n, K) are; None for logits.
 
-    A binary classifier (0, z) whose z all lie in [0, 1] would always answer the second class.
+    As in probabilities_in, but one output z in [0, 1] is a probability whatever its size: a binary classifier (0, z)
+    with such logits would always answer the second class.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ MOST_ACTIVATIONS = 20_000
 
 @dataclass(frozen=True)
 class TriedProofs:
-    """What a few searches for proofs gave.
+    """Results of searches for proofs of a few images.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What sections are made from.
+    """An audit and its charts, from which sections are made.
 
     Parameters
     ----------
