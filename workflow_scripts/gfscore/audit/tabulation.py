@@ -253,7 +253,7 @@ class Tabulation:
             judged,
             self.class_names,
             rules=parsed_rules(self.settings.gate),
-            # Of each remedy two, also of a model that was excluded.
+            # Two models of each remedy, original and adjusted, also of one that was excluded from the audit.
             models=2 * len(self.settings.remedies),
             intervals=intervals,
             label_error_rates=self.label_error_rates,

@@ -243,7 +243,7 @@ def images_in_list(
 
 
 def _path_and_label(line: str, folders: Collection[str]) -> tuple[str, str | None]:
-    # Of a line of a list; the label is None where it is missing.
+    # Fields of a line of a list; the label is None where it is missing.
     if "\t" in line:
         name, _, label = line.rpartition("\t")
         return name.strip(), label.strip()

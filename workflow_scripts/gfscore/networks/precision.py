@@ -110,7 +110,7 @@ def faster(classifier: Classifier, *, precision: str, device: str) -> Iterator[N
     Parameters
     ----------
     classifier : Classifier
-        Its network is on the device; one without a network runs as ever.
+        Its network is on the device; one without a network runs unchanged.
     precision : str
         "float32", "tf32" or "bfloat16".
     device : str

@@ -174,7 +174,7 @@ def layered(graph: Graph) -> LayeredNetwork:
 
 
 def _map_of(graph: Graph, target: int, numbers: dict[int, int]) -> AffineMap:
-    # Of the values of a node, from the image and the nodes in `numbers`.
+    # Affine map from the image and the nodes in `numbers` to the values of a node.
     size = torch.Size(graph.nodes[target].shape).numel()
     widest = max(torch.Size(node.shape).numel() for node in graph.nodes)
     chunk = max(1, CHUNK // widest)

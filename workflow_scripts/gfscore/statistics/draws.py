@@ -21,7 +21,7 @@ STEP = 0x9E3779B97F4A7C15
 """Between the states of two numbers of a key: 2^64 over the golden ratio."""
 
 MIXER = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
-"""Shifts and factors, in turn, that make a number of a state."""
+"""Shifts and factors of the steps that make a random number of a state, in their order."""
 
 BLOCK = 1 << 16
 """Numbers of 64 bits made at a time on a processor, so that they stay in its cache."""

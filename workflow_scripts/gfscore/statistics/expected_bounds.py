@@ -212,7 +212,7 @@ def _betting(expected, alpha, reserve):
 
 
 def _constant_betting(expected, alpha, reserve):
-    # As `_betting`, for one class and constant bets, whose wealths are averaged.
+    # Like `_betting`, but for one class and constant bets, whose wealths are averaged.
     values = expected.atoms[0]
     n = expected.n[0]
     target = np.log(1 / alpha)

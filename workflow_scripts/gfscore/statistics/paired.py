@@ -167,7 +167,7 @@ class _Pairing:
     def in_blocks(
         self, function: TwoSided, rows: NDArray[np.integer], pairs: NDArray[np.integer], *, alpha: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        # Both arrays (P,) of a function of the paired differences, computed for a few pairs at a time.
+        # Two arrays (P,), results of a function of the paired differences, computed for a few pairs at a time.
         smallest = np.ascontiguousarray(self.values[:, rows].T)
         largest = smallest if self.exact else np.ascontiguousarray(self.upper_values[:, rows].T)
         # A value v that is wrong with probability e has a mean from (1 - e) v to (1 - e) v + e, in units of the range.

@@ -78,7 +78,7 @@ def sources_of(path_to_script: Path | str, *modules: str) -> list[Path]:
 
 @cache
 def needed_files(path: Path, folder: Path) -> set[Path]:
-    """Files of the package in a folder that one file needs, not those that they need in turn."""
+    """Files of the package in a folder that one file needs, not the files that these need."""
     text = TYPE_CHECKING_BLOCK.sub("", path.read_text(encoding="utf-8"))
     names = set(QUOTED_NAME.findall(text))
     for module, imported in FROM_IMPORT.findall(text):

@@ -136,7 +136,7 @@ def _gradients_masked(subject: Subject, numbers: Numbers, _confidence: float | N
     if numbers["models"] > 1:
         further_signs = f"; signs of it in {count(numbers['models'])} models"
     if subject["proof"]:
-        # That the attacks failed is certain, not why.
+        # It is certain that the attacks failed, but not why.
         return (
             f"Attacks of {measure} on {model} certainly failed on {samples}: they are too weak, or its gradients are "
             f"masked{further_signs}"

@@ -67,7 +67,7 @@ def group_score_table(
 ) -> pd.DataFrame:
     """Table `group_scores` of values at T = 1: for each attribute its groups, then its groups by class.
 
-    The bounds of all groups of an attribute are simultaneous, and so are those of all its cells.
+    The bounds of all groups of an attribute are simultaneous, and so are the bounds of all its cells.
 
     Parameters
     ----------

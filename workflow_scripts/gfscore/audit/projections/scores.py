@@ -252,7 +252,7 @@ def _column_means(values: NDArray[np.float64]) -> list[float]:
 
 
 def _means_of_moves(moves: NDArray[np.float64], sensitive: NDArray[np.bool_]) -> list[float]:
-    # Of all sensitive dimensions together, then of every dimension; without samples at a limit.
+    # Rows of all sensitive dimensions together, then of every dimension; without samples at a limit.
     means = [_mean_of_defined(moves[:, sensitive])]
     for column in moves.T:
         means.append(_mean_of_defined(column))

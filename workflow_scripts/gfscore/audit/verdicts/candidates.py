@@ -91,7 +91,7 @@ def candidates_of(
     groups: GroupBounds | None = None,
     differences: Mapping[ModelName, Mapping[BoundsKey, PairedDifferences]] | None = None,
 ) -> list[Candidate]:
-    """Models at the gate with bounds of their class values, and of what else rules judge.
+    """Models at the gate, with bounds of what rules judge: class values, groups, falsification rates, declines.
 
     Parameters
     ----------

@@ -44,9 +44,9 @@ def measure_batch(
     -------
     dict
         Arrays (n,): value in [0, largest_distance], an upper bound on the true distance, 0 for a misclassified image
-        and largest_distance where nothing was found within it; censored, true exactly in the latter case; prediction
-        of the nearest adversarial example, else of the image; attack, its name, "clean" for a misclassified image,
-        None where nothing was found; steps, forward passes.
+        and largest_distance where nothing was found within it; censored, true where none was found within it;
+        prediction of the nearest adversarial example, else of the image; attack, its name, "clean" for a misclassified
+        image, None where nothing was found; steps, forward passes.
 
     Raises
     ------

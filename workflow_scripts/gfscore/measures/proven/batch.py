@@ -269,7 +269,8 @@ def _attacked(
     seeds: NDArray[np.uint64],
     classes: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    # Of each image the counterexample that an attack found, or the image itself, and whether there is one.
+    # Points (n, C, H, W), the counterexample of an image that an attack found or the image itself, and whether there is
+    # one, (n,).
     network, x, y = on_device(classifier, images, labels)
     points = images.copy()
     fooled = np.zeros(len(images), dtype=bool)

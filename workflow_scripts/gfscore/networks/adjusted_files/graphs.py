@@ -113,7 +113,8 @@ def _logits_tensor(model: OnnxModel, settings: Settings) -> LogitsTensor:
 
 
 def _insert(graph: onnx.ModelProto, tensor: LogitsTensor, shift: NDArray[np.float64], *, where: Path | str) -> None:
-    # The original logits get a new name and the adjusted ones their old name, so that later operators read the latter.
+    # The original logits get a new name and the adjusted ones their old name, so that later operators read the adjusted
+    # logits.
     name = tensor.logits.tensor
     makers = []
     names: set[str] = set()

@@ -158,7 +158,7 @@ def intervals(
 
 
 def _draw_intervals(axes: Axes, marks: DataFrame, *, paint: str, marker: str, width: float) -> None:
-    # Of the rows of one colour and marker; columns as in `intervals`.
+    # Draws the rows of one colour and marker; for columns see `intervals`.
     ordered = marks[marks["low"] <= marks["high"]]
     axes.hlines(ordered["y"], ordered["low"], ordered["high"], colors=paint, linewidths=width, alpha=0.45, zorder=2)
 
@@ -166,7 +166,7 @@ def _draw_intervals(axes: Axes, marks: DataFrame, *, paint: str, marker: str, wi
     fill = np.where(valued["hollow"], PAPER, paint).tolist()
     style: dict[str, Any] = {"facecolors": fill, "edgecolors": paint, "linewidths": 1.2}
     if marker == "_":
-        # Of lines alone, which have no face.
+        # The marker is a line, which has no face.
         style = {"color": paint}
     points = axes.scatter(valued["value"], valued["y"], s=48, marker=marker, zorder=3, clip_on=False, **style)
     texts = []

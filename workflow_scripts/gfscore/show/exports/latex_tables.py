@@ -176,7 +176,7 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
 
 
 def _means_over_samples(scores: pd.DataFrame, column: str) -> pd.Series:
-    # Of a column of class rows, by model, weighted by the samples of the classes.
+    # Mean of a column of class rows by model, weighted by the samples of the classes.
     weighted = scores.assign(weighted=scores[column] * scores["n"])
     sums = weighted[weighted["n"] > 0].groupby("label", sort=False)
     return sums["weighted"].sum() / sums["n"].sum()

@@ -111,7 +111,7 @@ def render_comparison(
     rows_of_measure = rows[rows["measure"] == measure]
     rows_of_model = rows_of_measure[rows_of_measure["label"] == shown["label"]]
     declined_most = rows_of_model.sort_values("change", kind="stable").head(MOST_CLASSES)
-    # Of each model the class that declined most, the largest decline first.
+    # One row per model, its class that declined most; the largest decline first.
     worst = rows_of_measure.loc[rows_of_measure.groupby("label", sort=False)["change"].idxmin()]
     worst = worst.sort_values("change", kind="stable").head(MOST_MODELS)
 

@@ -312,7 +312,7 @@ def _about(interval: str | None, attacked: str | None, measures: Measures, table
 
 
 def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool, highest: float) -> list[Track]:
-    # Of one model, from arrays (K,): classes without samples, then the lowest ones.
+    # Classes of one model, from arrays (K,): the ones without samples, then the lowest ones.
     sampled = values["n"] > 0
     present = np.flatnonzero(sampled)
     # Of classes with equal proven shares, the class that attacks leave less of.

@@ -46,7 +46,7 @@ def provenance_of(folder: AuditFolder) -> dict[str, dict[str, str]]:
         audited[f"{name} (report)"] = words
 
     headings = {"Data and versions": audited}
-    # Of code, by model; those of checkpoints are in verdict.json.
+    # SHA-256 of the code by model; digests of checkpoints are in verdict.json.
     architectures = {}
     for identity in identities:
         if "architecture_sha256" in identity:

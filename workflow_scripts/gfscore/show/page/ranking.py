@@ -182,7 +182,7 @@ def temperature_grid(
         return None
     curves = [sweeps[f"{threat}/{model}"] for threat, model in index.models]
 
-    # Those that the sweeps of all models span.
+    # Temperatures that the sweeps of all models span.
     low = max(curve.temperatures[0] for curve in curves)
     high = min(curve.temperatures[-1] for curve in curves)
     grid = np.geomspace(low, high, STEPS)
@@ -192,7 +192,7 @@ def temperature_grid(
     temperatures = np.unique(np.concatenate([grid, [1.0], optima]))
     temperatures = temperatures[(temperatures >= low) & (temperatures <= high)]
 
-    # Of the classes with samples, all temperatures at once.
+    # Metrics of the classes with samples, at all temperatures at once.
     measure = next(iter(results.values())).measure
     counts = index.grid(tables.of("class_scores", measure), "n")
     values = []

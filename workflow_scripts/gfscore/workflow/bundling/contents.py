@@ -223,7 +223,7 @@ class Bundle:
 
 
 def _names_below(folder: Path) -> Iterator[str]:
-    # Of regular files alone, with slashes; anything else could lead out of the folder, or never end.
+    # Names of regular files only, with slashes; anything else could lead out of the folder, or never end.
     waiting = [""]
     count = 0
     while waiting:

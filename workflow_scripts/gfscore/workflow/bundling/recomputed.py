@@ -547,7 +547,7 @@ def different_rows(file: str, stored: pd.DataFrame, expected: pd.DataFrame) -> I
 
 
 def _same_values(stored: pd.Series, expected: pd.Series) -> np.ndarray:
-    # Of each row, whether the values are the same.
+    # Whether the values of each row are the same, (n,).
     if pd.api.types.is_float_dtype(expected.dtype):
         relative = RELATIVE_OF_FLOAT32 if expected.dtype == np.float32 else RELATIVE
         return np.isclose(stored, expected, rtol=relative, atol=ABSOLUTE, equal_nan=True)

@@ -155,7 +155,7 @@ def limits_of(tables: AuditTables, kinds: Collection[str], *, outputs: str = "")
             "bounds; calibrated scores of different sets of models do not compare."
         )
 
-    # Of the papers behind the measures and the tables that the page shows.
+    # References to the papers behind the measures and the tables that the page shows.
     subjects = set(kinds)
     for subject, table in (("errors", "class_errors"), ("groups", "group_scores"), ("projection", "projection_models")):
         if len(tables.named(table)):
