@@ -290,3 +290,5 @@ def test_images_without_a_class_are_refused(unfair):
     network, images, labels = unfair
     with pytest.raises(InputError, match="none of: 1"):
         chosen(network, images[labels != 1], labels[labels != 1])
+    with pytest.raises(InputError, match="3 logits, but an image has label 3"):
+        chosen(network, images, np.append(labels[:-1], 3))

@@ -235,8 +235,8 @@ def choose_offsets(
     Raises
     ------
     InputError
-        For a classifier without gradients, for a class without images, and for another number of class weights than
-        classes.
+        For a classifier without gradients, for a class without images, for a label that is no class of the classifier,
+        and for another number of class weights than classes.
     """
     keeping = TemporaryDirectory() if folder is None else nullcontext(str(folder))
     with keeping as batches, reproducible_arithmetic(threads=threads), passes.counted(classifier) as counted_classifier:
@@ -256,11 +256,16 @@ def choose_offsets(
         logits = attacked.clean_logits()
         classes = logits.shape[1]
         counts = np.bincount(images.labels, minlength=classes)
-        if len(counts) > classes or counts.min() == 0:
-            missing = ", ".join(map(str, np.flatnonzero(counts[:classes] == 0)[:5])) or "none"
+        if len(counts) > classes:
             raise InputError(
-                f"{where}: offsets are chosen for {classes} classes, on images of {np.count_nonzero(counts)} (none of: "
-                f"{missing}); add images of every class to those that choose"
+                f"{where}: {classes} logits, but an image has label {len(counts) - 1}; choose offsets on images of the "
+                "classifier's own classes"
+            )
+        absent = np.flatnonzero(counts == 0)
+        if len(absent):
+            raise InputError(
+                f"{where}: offsets are chosen for {classes} classes, on images of {classes - len(absent)} (none of: "
+                f"{', '.join(map(str, absent[:5]))}); add images of every class to those that choose"
             )
         weights = settings.class_weights
         if weights is not None and len(weights) != classes:
@@ -340,11 +345,11 @@ def search_offsets(attack: AttackWithOffsets, seen: SeenPoints, *, settings: Off
 def propose(
     seen: SeenPoints, start: NDArray[np.float64], *, step: float, settings: OffsetSettings, margin: float
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """Offsets (K,) that serve the objective better on the points found so far, and the step that led there.
+    """Offsets (K,) that serve the objective better on the points found so far, and the length of the steps to them.
 
-    From `start`, the best of ADJUSTMENTS steps in `ascent_direction`. Steps are halved while even the best of them
-    promises no more than one standard error: the round from which it starts would be chosen anyway. None where the
-    shortest step promises no more.
+    They are the best of ADJUSTMENTS steps from `start` in `ascent_direction`. Steps are halved until the gain is more
+    than one standard error, since with less the round at `start` would be chosen anyway. None where the gain of the
+    shortest steps is no more.
     """
     scale = seen.typical_margin()
     values_at_start = seen.values(start)
@@ -366,7 +371,7 @@ def propose(
 
 
 def _merit(values: NDArray[np.float64], seen: SeenPoints, settings: OffsetSettings, *, margin: float = 1.0) -> Merit:
-    # Both on the points found so far: the loss compares like with like.
+    # The mean without offsets is taken on the same points, which become more from round to round.
     lost = seen.values_without_offsets - values
     loss = float(normalised_weights(settings.class_weights, seen.classes) @ lost)
     return merit_of(values, seen.counts, settings, margin=margin, loss=loss)
