@@ -56,7 +56,7 @@ METRIC = Metric(
     kind="level",
     direction=1,
     value=class_mean,
-    case=Case(values=(1.0, 2.0, 6.0), number=3.0),
+    case=Case(values=(1.0, 2.0, 6.0), expected=3.0),
     over_box=over_box,
     at_level=at_level,
     gate_title="class mean",

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
 from gfscore.core.mappings import only
+from gfscore.core.numbers import counted
 
 Interval = tuple[float, float]
 
@@ -43,10 +44,10 @@ def range_of_measure(lowest: float, highest: float, *, classes: float, lam: floa
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A case computed by hand: the `number` for class values (K,), samples of each class (K,) and lambda."""
+    """A case computed by hand: the `expected` value for class values (K,), samples of each class (K,) and lambda."""
 
     values: tuple[float, ...]
-    number: float
+    expected: float
     counts: tuple[int, ...] | None = None
     lam: float = 0.0
 
@@ -150,9 +151,8 @@ class Metric:
         values = np.asarray(values, dtype=np.float64)
         present = ~np.isnan(values)
         if present.sum() < self.fewest_classes:
-            raise InputError(
-                f"{self.title} needs at least {self.fewest_classes} classes with samples, got {present.sum()}"
-            )
+            fewest = counted(self.fewest_classes, "class")
+            raise InputError(f"{self.title} needs at least {fewest} with samples, got {present.sum()}")
         present_counts = None if counts is None else np.asarray(counts)[present]
         return float(self.compute_many(values[present], counts=present_counts, lam=lam))
 

@@ -71,7 +71,7 @@ METRIC = Metric(
     value=fp,
     needs=("lam",),
     value_range=lambda lowest, highest, *, classes, lam: (lowest - lam * (highest - lowest), highest),
-    case=Case(values=(1.0, 2.0, 6.0), lam=0.5, number=0.5),
+    case=Case(values=(1.0, 2.0, 6.0), lam=0.5, expected=0.5),
     over_box=over_box,
     order=9,
     columns="first",

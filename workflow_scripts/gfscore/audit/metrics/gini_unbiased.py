@@ -43,7 +43,7 @@ METRIC = Metric(
     value_range=lambda lowest, highest, **_: (0.0, 1.0),
     at_equality=0.0,
     unitless=True,
-    case=Case(values=(1.0, 2.0, 5.0), number=0.5),
+    case=Case(values=(1.0, 2.0, 5.0), expected=0.5),
     order=6,
     columns="companion",
     # For a fixed number of classes it ranks models like NRGC.

@@ -37,7 +37,7 @@ METRIC = Metric(
     kind="penalised",
     direction=1,
     value=ihdi,
-    case=Case(values=(1.0, 2.0, 5.0), number=16 / 9),
+    case=Case(values=(1.0, 2.0, 5.0), expected=16 / 9),
     order=7,
     columns="companion",
 )

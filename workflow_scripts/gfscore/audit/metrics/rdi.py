@@ -95,7 +95,7 @@ METRIC = Metric(
     value=rdi,
     value_range=lambda lowest, highest, **_: (0.0, highest - lowest),
     at_equality=0.0,
-    case=Case(values=(1.0, 2.0, 5.0), number=4.0),
+    case=Case(values=(1.0, 2.0, 5.0), expected=4.0),
     over_box=over_box,
     at_level=at_level,
     against_chance=True,

@@ -39,7 +39,7 @@ METRIC = Metric(
     value_range=lambda lowest, highest, *, classes, lam: (0.0, classes),
     at_equality=0.0,
     unitless=True,
-    case=Case(values=(1.0, 2.0, 5.0), number=1.5),
+    case=Case(values=(1.0, 2.0, 5.0), expected=1.5),
     order=5,
     columns="companion",
 )

@@ -55,7 +55,7 @@ METRIC = Metric(
     direction=1,
     value=aggregate,
     needs=("counts",),
-    case=Case(values=(1.0, 2.0, 5.0), counts=(3, 2, 1), number=2.0),
+    case=Case(values=(1.0, 2.0, 5.0), counts=(3, 2, 1), expected=2.0),
     over_box=over_box,
     at_level=at_level,
     gate_title="aggregate",

@@ -52,7 +52,7 @@ METRIC = Metric(
     kind="disparity",
     direction=1,
     value=wcr,
-    case=Case(values=(1.0, 2.0, 5.0), number=1.0),
+    case=Case(values=(1.0, 2.0, 5.0), expected=1.0),
     over_box=over_box,
     at_level=at_level,
     against_chance=True,
