@@ -86,8 +86,8 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     """
     if SPLIT_BY_A_SHELL.search(sys.executable):
         raise InputError(
-            f"{sys.executable}: Snakemake starts Python by this path without quotes, so that a blank, a quote or the like "
-            "in it fails; move the folder, or put the environment elsewhere: make audit VENV=/path/of/environment"
+            f"{sys.executable}: Snakemake starts Python by this path without quotes, so that a blank or a quote in "
+            "it fails; move the folder, or put the environment elsewhere: make audit VENV=/path/of/environment"
         )
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
