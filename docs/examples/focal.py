@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gfscore.core.settings import Closed, Number
 from gfscore.networks.training_settings import Training, TrainingMethod
-from gfscore.training.lazy import gradient_ascent, objectives
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from gfscore.training.objectives import Objective, Setup
+from gfscore.training.lazy import gradient_ascent, objectives, torch
 
 
 class FocalCoefficients(Closed):
@@ -31,11 +25,11 @@ class Focal(Training):
     coefficients: FocalCoefficients = Field(default_factory=FocalCoefficients)
 
 
-def focal(setup: Setup, coefficients: FocalCoefficients) -> Objective:
+def focal(setup: objectives.Setup, coefficients: FocalCoefficients) -> objectives.Objective:
     """Mean of (1 - p_y)^gamma times the cross-entropy -log p_y (Lin et al. 2017, Eq. 4)."""
     del setup
 
-    def loss(network: Module, images: Tensor, labels: Tensor) -> Tensor:
+    def loss(network: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         losses = gradient_ascent.cross_entropy(network(images), labels)
         return ((1 - (-losses).exp()) ** coefficients.gamma * losses).mean()
 
