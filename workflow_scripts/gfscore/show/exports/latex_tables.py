@@ -4,6 +4,7 @@ They are laid out like Tables 2 to 5 of the GF-Score paper, and, of projections,
 projection-fairness paper.
 """
 
+import re
 from collections.abc import Mapping
 from math import isnan
 
@@ -30,7 +31,7 @@ from gfscore.measures.declaration import Measure
 
 DECIMALS = 3
 MOST_COLUMNS = 12
-"""Classes beyond which they stand in rows, on as many pages as they need."""
+"""Largest number of classes that stand in columns; more of them stand in rows, on as many pages as they need."""
 
 OBJECTIVE_OF_PAPER = "within_model_class_accuracy"
 """Objective of the calibration that the paper's numbers follow."""
@@ -74,10 +75,10 @@ def model_table(
     fp_lambda: float,
     calibrations: Calibrations,
 ) -> str:
-    """Scores and disparity of every model, best robust accuracy, else score, first: Tables 3 and 4 of the paper.
+    """Scores and disparity of every model, the most robust first: Tables 3 and 4 of the paper.
 
-    Disparity is of the values at T = 1, as in the paper. Calibrated scores follow the objective of the paper's numbers,
-    or of the first one where an audit does not have it.
+    Models without a known robust accuracy follow, by score. Disparity is of the values at T = 1, as in the paper.
+    Calibrated scores follow the objective of the paper's numbers, or the first one where an audit does not have it.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def model_table(
 def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     """Class values of every model at T = 1 with their mean over samples: Table 5 of the paper.
 
-    Models stand in rows; beyond MOST_COLUMNS classes classes do, in a longtable.
+    Models stand in rows, or, where there are more than MOST_COLUMNS classes, the classes, in a longtable.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def projection_table(models: pd.DataFrame) -> str:
     Parameters
     ----------
     models : DataFrame
-        Rows of projection_models of one mapper. Numbers have three significant digits and are in 0..1, as they stand.
+        Rows of projection_models of one mapper. Numbers are printed with three significant digits, not as percentages.
     """
     compared = models["group_attributes"].dropna()
     attributes = ""
@@ -356,10 +357,10 @@ def latex_of(frame: pd.DataFrame, *, caption: str, label: str, long: bool = Fals
         text = frame.select_dtypes(exclude="number").columns
         aligned = "".join("l" if column in text else "r" for column in frame.columns)
     frame = frame.map(lambda cell: escaped(cell) if isinstance(cell, str) else cell)
-    # The end of a line, or a rule, would take a bracket or a star behind it for its own argument.
+    # LaTeX takes a bracket or a star that follows the end of a line, or a rule, for an argument of these.
     frame = frame.map(lambda cell: f"{{}}{cell}" if isinstance(cell, str) and cell.startswith(("[", "*")) else cell)
     frame = frame.rename(columns=lambda name: name and escaped(name))
-    identifier = "".join(c if c.isalnum() and c.isascii() else "-" for c in label).replace("tab-", "tab:", 1)
+    identifier = re.sub("[^A-Za-z0-9:]", "-", label)
     return (
         frame.style.hide(axis="index")
         .format(precision=DECIMALS, na_rep=MISSING)
