@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.settings import IntervalSettings
-from gfscore.core.files import read_json
+from gfscore.core.files import read_json, write_json
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.workflow.bundling.bundles import write_bundle
@@ -124,3 +124,16 @@ def test_open_samples_are_a_band_between_the_two_audits(tmp_path, monkeypatch, c
     decided = rows.loc["good", "adversarial-linf-2of255", "frog"]
     assert decided["change_least"] == decided["change"] == decided["change_most"]
     assert page[: page.index('id="numbers"')].count('class="band"') == 3 + 2
+
+
+@pytest.mark.parametrize(("words", "question"), [(None, "PASS."), ("no class is below 0.9", "PASS, by other rules.")])
+def test_verdicts_by_other_rules_are_said_to_be_that(bundles, tmp_path, words, question):
+    folder = shutil.copytree(bundles, tmp_path / "copies")
+    for name, stated in (("before", "FAIL"), ("same", "PASS")):
+        path = folder / f"{name}/audits/toy/verdict.json"
+        verdict = read_json(path) | {"verdict": stated}
+        if words and name == "same":
+            verdict["rules"][0]["words"] = words
+        write_json(path, verdict)
+    _, page = compared(folder, "same", tmp_path)
+    assert f"The gate said FAIL, and now says {question}" in page

@@ -243,7 +243,9 @@ def _findings(
 ) -> list[str]:
     sentences = []
     if earlier.verdict != later.verdict:
-        sentences.append(f"The gate said {earlier.verdict}, and now says {later.verdict}")
+        asked_alike = [rule.words for rule in earlier.rules] == [rule.words for rule in later.rules]
+        question = "" if asked_alike else ", by other rules"
+        sentences.append(f"The gate said {earlier.verdict}, and now says {later.verdict}{question}")
     others = rows[(rows["verdict"] == WORSE) & (rows.index != shown.name)].sort_values("high", kind="stable")
     for _, row in others.head(1).iterrows():
         sentences.append(f"Also worse: {_name(row)} by {numbers.interval(-row['high'], -row['low'])}")
