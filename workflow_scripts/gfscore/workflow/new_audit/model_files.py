@@ -5,11 +5,10 @@ timm, torchvision and huggingface_hub are imported by the models that need them:
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,6 +16,7 @@ from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError, few
 from gfscore.core.labels import imagenet_names
 from gfscore.core.names import require_utf8
+from gfscore.core.settings import PlainSettings
 from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.checkpoints import load_checkpoint, weights_of
 from gfscore.networks.compatibility import import_timm, import_torchvision
@@ -206,7 +206,7 @@ def _weights(path: Path, request: Request) -> NewModel:
     return NewModel(name=name, entry=entry, words=f"{network} in {file}", copies=copies)
 
 
-def _arguments_of_torchvision(network: str, path: Path) -> dict[str, dict[str, Any]]:
+def _arguments_of_torchvision(network: str, path: Path) -> PlainSettings:
     # Setting `arguments` with the number of classes, where the last layer in the file has another than by default. What
     # is wrong with the name or the file is said where the network is opened.
     models = import_torchvision().models
@@ -277,9 +277,7 @@ def _hub(folder: Path) -> NewModel:
     )
 
 
-def _arguments_of_timm(
-    architecture: str, pretrained: Mapping[str, Any], model_args: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+def _arguments_of_timm(architecture: str, pretrained: PlainSettings, model_args: PlainSettings) -> PlainSettings:
     # Setting `arguments`, by which timm builds the network of a folder: model_args without what follows from the data,
     # and the size of images where the network is made for one and it is another than by default.
     timm = import_timm()
@@ -355,7 +353,7 @@ def _of_torchvision(name: str) -> NewModel:
         size = transforms.crop_size[0]
         labels = weights.meta["categories"]
         # What torchvision sets where it makes a network with these weights.
-        arguments: dict[str, Any] = {"num_classes": len(labels)}
+        arguments: dict[str, object] = {"num_classes": len(labels)}
         if name in ("googlenet", "inception_v3"):
             arguments["transform_input"] = True
         if name.startswith("vit_"):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from PIL import Image
 from pydantic import TypeAdapter
 
 from gfscore.core.errors import InputError
-from gfscore.core.settings import WHITE
+from gfscore.core.settings import WHITE, PlainSettings
 from gfscore.images.dataset_source import INTERPOLATIONS
 from gfscore.images.dataset_source import Preprocessing as Preparation
 from gfscore.images.decoding import prepare
@@ -144,7 +144,7 @@ class NewModel:
         return bool(self.entry["source"] == "logits")
 
 
-def read_json_file(path: Path) -> dict[str, Any]:
+def read_json_file(path: Path) -> PlainSettings:
     """Mapping in a JSON file of a model; InputError for any other content."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -187,7 +187,7 @@ def _numbers(values: object) -> Numbers:
 # ---- libraries ----
 
 
-def input_of_timm(pretrained: Mapping[str, Any], source: str) -> StatedInput:
+def input_of_timm(pretrained: PlainSettings, source: str) -> StatedInput:
     """Input that a pretrained_cfg of timm states; `source` names it in words."""
     pixels = pixels_of(pretrained.get("mean"), pretrained.get("std"), source)
     sizes = _numbers(pretrained.get("input_size"))
@@ -244,7 +244,7 @@ def input_of_transformers(path: Path) -> StatedInput:
     return replace(stated, note=OTHER_CROP if of_oblong > DEVIATION else "")
 
 
-def _stated_by_processor(config: Mapping[str, Any], source: str) -> StatedInput:
+def _stated_by_processor(config: PlainSettings, source: str) -> StatedInput:
     pixels = _pixels_of_processor(config, source)
     size = _square_side(config.get("size")) if config.get("do_resize", True) else None
     crop = _square_side(config.get("crop_size")) if config.get("do_center_crop") else None
@@ -266,7 +266,7 @@ def _stated_by_processor(config: Mapping[str, Any], source: str) -> StatedInput:
     return StatedInput(pixels=pixels)
 
 
-def _pixels_of_processor(config: Mapping[str, Any], source: str) -> StatedPixels | None:
+def _pixels_of_processor(config: PlainSettings, source: str) -> StatedPixels | None:
     mean: object = [0.0] * 3
     std: object = [1.0] * 3
     # Processors that may flip the channels (MobileViT) do not normalise, and store mean and deviation all the same.
