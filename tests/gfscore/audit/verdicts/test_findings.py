@@ -153,6 +153,13 @@ def test_the_weakest_class_is_that_of_the_model_shown_with_its_distance_to_the_n
     assert weakest.numbers["suspects"] == 1 and weakest.numbers["times"] == 6
 
 
+def test_what_is_weakest_is_said_with_the_measure_that_says_so():
+    tables, verdict = disagreeing(judged=ATTACK)
+    for kind in ("weakest_class", "no_weakest_class"):
+        finding = next(item for item in findings_of(tables, verdict, MEASURES) if item.kind == "weakest_class")
+        assert ATTACK in Finding(kind, finding.subject, finding.numbers, finding.confidence).sentence
+
+
 def test_a_class_without_samples_is_not_counted_among_those_that_may_be_the_weakest():
     tables, verdict = disagreeing()
     scores = tables.class_scores

@@ -165,7 +165,8 @@ def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None)
         often = f"; lowest in {_number_of(numbers['times'], numbers['models'])}"
     return (
         f"{class_phrase(subject['class'])} is the {weakest} of {_name(subject['model'])} at "
-        f"{number(numbers['value'])}, {distance} {class_phrase(subject['next'])}; {suspects}{often}"
+        f"{number(numbers['value'])} by {printable(subject['measure'])}, {distance} {class_phrase(subject['next'])}; "
+        f"{suspects}{often}"
     )
 
 
@@ -173,7 +174,8 @@ def _no_weakest_class(subject: Subject, numbers: Numbers, confidence: float | No
     bounds = interval(numbers["low"], numbers["high"])
     return (
         f"No difference between classes of {_name(subject['model'])} can be shown{_with_confidence(confidence)}; "
-        f"{class_phrase(subject['class'])} scores lowest, {number(numbers['value'])} ({bounds})"
+        f"{class_phrase(subject['class'])} scores lowest by {printable(subject['measure'])}, "
+        f"{number(numbers['value'])} ({bounds})"
     )
 
 
@@ -182,13 +184,14 @@ def _groups_differ(subject: Subject, numbers: Numbers, confidence: float | None)
     high = f"{number(numbers['high_value'])} on {printable(subject['highest'])}"
     values = f"{_name(subject['model'])}, {low}, {high}"
     attribute = printable(subject["attribute"])
+    measure = printable(subject["measure"])
     sure = _with_confidence(confidence)
     if numbers["sure"]:
         # The widest of all differences, each of which is sure for its model and attribute alone.
         if numbers["compared"] > 1:
             sure = f" ({percent(confidence)} confidence for one model and attribute)"
-        return f"Groups by {attribute} differ most surely: {values}{sure}"
-    return f"No difference between groups can be shown{sure}; the widest is by {attribute} ({values})"
+        return f"Groups by {attribute} differ most surely in {measure}: {values}{sure}"
+    return f"No difference between groups in {measure} can be shown{sure}; the widest is by {attribute} ({values})"
 
 
 def _few_samples(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
