@@ -58,22 +58,13 @@ class AttackWithOffsets(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
-    """One round: an attack on the classifier with some offsets.
+class RoundAttack:
+    """The attack of one round on the classifier with some offsets.
 
     Attributes
     ----------
     offsets : ndarray of shape (K,)
         In the unit of the logits; they sum to 0.
-    values : ndarray of shape (K,)
-        Robust accuracy of each class on the choosing images: no attack of any round has found a point that is
-        misclassified under these offsets. An upper bound, tightest where the round itself attacked.
-    clean_accuracy : ndarray of shape (K,)
-        Accuracy of each class on the undisturbed images.
-    mean : float
-        Mean of the values by the class weights.
-    merit : Merit
-        How well the values serve the objective.
     step : float
         Length of the steps that led here, in median margins per unit of robust accuracy; NaN for the first round.
     attacked : int
@@ -83,14 +74,33 @@ class Round:
     """
 
     offsets: NDArray[np.float64]
-    values: NDArray[np.float64]
-    clean_accuracy: NDArray[np.float64]
-    mean: float
-    merit: Merit
     step: float
     attacked: int
     forwards: int
     backwards: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round(RoundAttack):
+    """One round, judged on the points that the attacks of all rounds have found.
+
+    Attributes
+    ----------
+    values : ndarray of shape (K,)
+        Robust accuracy of each class on the choosing images: no attack of any round has found a point that is
+        misclassified under these offsets. An upper bound, tightest where the round itself attacked.
+    clean_accuracy : ndarray of shape (K,)
+        Accuracy of each class on the undisturbed images.
+    mean : float
+        Mean of the values by the class weights.
+    merit : Merit
+        How well the values serve the objective.
+    """
+
+    values: NDArray[np.float64]
+    clean_accuracy: NDArray[np.float64]
+    mean: float
+    merit: Merit
 
 
 @dataclass(frozen=True)
@@ -298,32 +308,23 @@ def search_offsets(attack: AttackWithOffsets, seen: SeenPoints, *, settings: Off
     """
     proposal: NDArray[np.float64] | None = np.zeros(seen.classes)
     step = FIRST_STEP
-    attacks: list[_AttackRecord] = []
+    attacks: list[RoundAttack] = []
     rounds: list[Round] = []
     while proposal is not None:
         rows = np.flatnonzero(seen.standing(proposal))
         ends = attack(proposal, rows, number=len(attacks))
         seen.add(rows, ends.logits)
-        step_of_round = step if attacks else np.nan
-        attacks.append(_AttackRecord(proposal, step_of_round, len(rows), ends.forwards, ends.backwards))
-
-        # The new points change the values of earlier rounds too.
-        rounds = []
-        for record in attacks:
-            values = seen.values(record.offsets)
-            rounds.append(
-                Round(
-                    offsets=record.offsets,
-                    values=values,
-                    clean_accuracy=seen.clean_accuracy(record.offsets),
-                    mean=float(normalised_weights(settings.class_weights, seen.classes) @ values),
-                    merit=_merit(values, seen, settings),
-                    step=record.step,
-                    attacked=record.attacked,
-                    forwards=record.forwards,
-                    backwards=record.backwards,
-                )
+        attacks.append(
+            RoundAttack(
+                offsets=proposal,
+                step=step if attacks else np.nan,
+                attacked=len(rows),
+                forwards=ends.forwards,
+                backwards=ends.backwards,
             )
+        )
+        # The new points change the values of earlier rounds too.
+        rounds = [_judged(earlier, seen, settings) for earlier in attacks]
         best = _best(rounds)
         floor_is_reached = settings.floor is not None and best.merit.reached
         if len(rounds) == settings.rounds or floor_is_reached:
@@ -377,13 +378,15 @@ def _merit(values: NDArray[np.float64], seen: SeenPoints, settings: OffsetSettin
     return merit_of(values, seen.counts, settings, margin=margin, loss=loss)
 
 
-@dataclass(frozen=True)
-class _AttackRecord:
-    offsets: NDArray[np.float64]
-    step: float
-    attacked: int
-    forwards: int
-    backwards: int
+def _judged(attack: RoundAttack, seen: SeenPoints, settings: OffsetSettings) -> Round:
+    values = seen.values(attack.offsets)
+    return Round(
+        **vars(attack),
+        values=values,
+        clean_accuracy=seen.clean_accuracy(attack.offsets),
+        mean=float(normalised_weights(settings.class_weights, seen.classes) @ values),
+        merit=_merit(values, seen, settings),
+    )
 
 
 def _best(rounds: Sequence[Round]) -> Round:
