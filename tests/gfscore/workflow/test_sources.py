@@ -49,6 +49,13 @@ def test_names_of_classes_belong_to_who_shows_them():
     assert SCRIPTS / "gfscore/core/imagenet_classes.csv" in sources_of(SCRIPTS / "plot_figures.py")
 
 
+def test_steps_that_show_no_classifier_an_image_do_not_consist_of_code_for_devices():
+    folders = {path.parent.name for path in sources_of(SCRIPTS / "extract_logits.py") if path.name == "devices.py"}
+    assert folders == {"networks"}
+    for step in ("score_models", "tabulate_audit", "judge_audit", "write_configuration"):
+        assert "devices.py" not in {path.name for path in sources_of(SCRIPTS / f"{step}.py")}, step
+
+
 def test_the_look_of_figures_belongs_to_who_draws_them():
     assert SCRIPTS / "gfscore/show/drawing/gfscore.mplstyle" in sources_of(SCRIPTS / "plot_figures.py")
 

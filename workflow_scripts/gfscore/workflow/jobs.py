@@ -179,8 +179,8 @@ def recorded_cost(path: Path | str | None) -> Iterator[None]:
     if path is None:
         return
     wall = time.monotonic() - started
-    # Imported only by steps that use a device.
-    devices = sys.modules.get("gfscore.networks.devices")
+    # Imported only by steps that use a device. The name in quotes would make its code a source of every step.
+    devices = sys.modules.get(f"{passes.__package__}.devices")
     gpu_seconds = devices.GPU_SHARE.seconds if devices is not None else 0.0
     cost = {
         "wall_s": wall,
