@@ -22,7 +22,7 @@ from gfscore.statistics.error_rates import threshold
 from gfscore.statistics.intervals import correct_for_label_errors, correct_mean_for_label_errors
 from gfscore.statistics.proportions import class_shares, robust_shares
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Column, Table
+from gfscore.tables.table import CLASS_OR_ALL, CLASSIFIER, EVALUATED_DATASET, MEASURED, THREAT, Column, Table
 
 CLASS_SHARES = Table(
     name="class_shares",
@@ -53,11 +53,11 @@ TRAINING_METHODS = Table(
     name="training_methods",
     version=1,
     columns=(
-        Column("dataset", pa.string(), "data evaluated"),
+        EVALUATED_DATASET,
         Column("adversarial", pa.string(), "measure of kind adversarial"),
         Column("probabilistic", pa.string(), "measure of kind probabilistic; null where the audit has none"),
-        Column("threat", pa.string(), "threat model the classifier was made for"),
-        Column("model", pa.string(), "classifier"),
+        THREAT,
+        CLASSIFIER,
         Column("training", pa.string(), "training method; where models share it, with what tells them apart"),
         Column("n", pa.int64(), "samples of clean and these measures"),
         Column("accuracy", pa.float64(), "clean accuracy"),

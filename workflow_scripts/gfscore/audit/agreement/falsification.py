@@ -28,7 +28,7 @@ from gfscore.statistics.margins import scores, true_and_rival_logits
 from gfscore.statistics.multiple_tests import holm, is_significant
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.tables.parquet_tables import stacked
-from gfscore.tables.table import CLASS_OR_ALL, MEASURED, Column, Table
+from gfscore.tables.table import CALIBRATION, CLASS_OR_ALL, MEASURED, Column, Table
 
 FALSIFICATION_TABLE = Table(
     name="falsification",
@@ -36,7 +36,7 @@ FALSIFICATION_TABLE = Table(
     columns=(
         *MEASURED,
         Column("distances", pa.string(), "measure of kind minimal that the score is compared with"),
-        Column("calibration", pa.string(), "none, or the objective that chose the temperature"),
+        CALIBRATION,
         Column("temperature", pa.float64(), "temperature of the score"),
         *CLASS_OR_ALL,
         Column("n", pa.int64(), "samples with both a score and a distance"),

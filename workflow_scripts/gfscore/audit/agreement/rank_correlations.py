@@ -16,13 +16,13 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order, share_of_orders, spearman
 from gfscore.statistics.tolerances import FEW_MODELS, SIGNIFICANT, STATISTIC_TOLERANCE
 from gfscore.tables.parquet_tables import typed_frame
-from gfscore.tables.table import Column, Table
+from gfscore.tables.table import EVALUATED_DATASET, Column, Table
 
 MEASURE_AGREEMENT = Table(
     name="measure_agreement",
     version=1,
     columns=(
-        Column("dataset", pa.string(), "data evaluated"),
+        EVALUATED_DATASET,
         Column("over", pa.string(), "classes (of one model) or models (by aggregate)"),
         Column("threat", pa.string(), "threat model of the classifier; null over models"),
         Column("model", pa.string(), "classifier; null over models"),

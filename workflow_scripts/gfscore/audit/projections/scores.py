@@ -19,22 +19,20 @@ from gfscore.projection.scores import (
 from gfscore.statistics.betting import mean_bounds
 from gfscore.tables.table import CLASS_OR_ALL, CLASSIFIER, THREAT, Column, Table
 
-TASK: Column = Column("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
+TASK = Column("dataset", pa.string(), "task: data evaluated, whose labels the model predicts")
+
+MAPPER = Column("mapper", pa.string(), "key of config.yaml's mappers")
 
 PROJECTION_KEY: tuple[Column, ...] = (
     TASK,
     THREAT,
     CLASSIFIER,
-    Column("mapper", pa.string(), "key of config.yaml's mappers"),
+    MAPPER,
 )
 
-OWN: Column = Column(
-    "own", pa.bool_(), "it is the task itself, not a sensitive attribute, and in no mean over dimensions"
-)
+OWN = Column("own", pa.bool_(), "it is the task itself, not a sensitive attribute, and in no mean over dimensions")
 
-CONSTANT: Column = Column(
-    "constant", pa.bool_(), "same class for all decoded images, so that Tolerance 1 is meaningless"
-)
+CONSTANT = Column("constant", pa.bool_(), "same class for all decoded images, so that Tolerance 1 is meaningless")
 
 CONTEXT: tuple[Column, ...] = (
     Column("censored", pa.float64(), "share of the moves that change no prediction; sides at a limit do not count"),

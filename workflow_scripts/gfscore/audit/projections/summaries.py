@@ -17,6 +17,7 @@ from gfscore.audit.projections.scores import (
     CONSTANT,
     CONTEXT,
     COUPLING,
+    MAPPER,
     OWN,
     PROJECTION_KEY,
     PROJECTION_SCORES,
@@ -116,7 +117,7 @@ PROJECTION_RANKS = Table(
     version=4,
     columns=(
         TASK,
-        Column("mapper", pa.string(), "key of config.yaml's mappers"),
+        MAPPER,
         Column("first", pa.string(), "column that ranks the models"),
         Column("second", pa.string(), "other column that ranks the models"),
         Column("n", pa.int64(), "models ranked by both"),
@@ -130,7 +131,7 @@ PROJECTION_EFFECTS = Table(
     name="projection_effects",
     version=4,
     columns=(
-        Column("mapper", pa.string(), "key of config.yaml's mappers"),
+        MAPPER,
         Column("dimension_index", pa.int32(), "latent dimension, 0..D-1"),
         Column("dimension", pa.string(), "its name"),
         Column("sigma", pa.float64(), "its unit: standard deviation of the aggregated latent, or range of a condition"),

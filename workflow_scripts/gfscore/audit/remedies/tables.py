@@ -21,7 +21,7 @@ from gfscore.audit.remedies.gains import (
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.tables.parquet_tables import stacked, typed_frame
-from gfscore.tables.table import MEASURED, Column, Table
+from gfscore.tables.table import CLASS, MEASURED, Column, Table
 
 CHANGES = {
     "worst": "value of the worst class, whichever class that is",
@@ -50,8 +50,7 @@ REMEDY_CLASSES = Table(
     version=1,
     columns=(
         *MEASURED,
-        Column("class_index", pa.int32(), "class, 0..K-1"),
-        Column("class_name", pa.string(), "name of the class"),
+        *CLASS,
         Column("n", pa.int64(), "samples of the class in the judging half"),
         Column("offset", pa.float64(), "number that the remedy adds to the logit of the class; all of them sum to 0"),
         Column("before", pa.float64(), "class value of the original model; null without samples"),
