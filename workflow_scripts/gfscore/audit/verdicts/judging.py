@@ -243,24 +243,21 @@ def _open_samples(
     if_lowest = replace(bounds, upper_samples=None)
     if_highest = replace(bounds, samples=bounds.largest, upper_samples=None)
 
+    verdict_if_lowest = rule.verdict(*statistic.bounds(if_lowest, alpha))
+    verdict_if_highest = rule.verdict(*statistic.bounds(if_highest, alpha))
+
     # Open samples are the cause where more samples alone would not decide the rule, but known values would, on these
     # samples or on more.
-    cause = needed_per_class is None and (
-        _can_be_decided(if_lowest, rule, statistic, alpha) or _can_be_decided(if_highest, rule, statistic, alpha)
-    )
+    cause = False
+    if needed_per_class is None:
+        cause = (
+            {verdict_if_lowest, verdict_if_highest} != {INCONCLUSIVE}
+            or _fewest_samples(if_lowest, rule, statistic, alpha) is not None
+            or _fewest_samples(if_highest, rule, statistic, alpha) is not None
+        )
     return OpenSamples(
-        count=int(is_open.sum()),
-        if_lowest=rule.verdict(*statistic.bounds(if_lowest, alpha)),
-        if_highest=rule.verdict(*statistic.bounds(if_highest, alpha)),
-        cause=cause,
+        count=int(is_open.sum()), if_lowest=verdict_if_lowest, if_highest=verdict_if_highest, cause=cause
     )
-
-
-def _can_be_decided(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> bool:
-    # Whether these samples decide the rule, or some larger number of samples with the same distribution would.
-    if rule.verdict(*statistic.bounds(bounds, alpha)) != INCONCLUSIVE:
-        return True
-    return _fewest_samples(bounds, rule, statistic, alpha) is not None
 
 
 def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> int | None:
