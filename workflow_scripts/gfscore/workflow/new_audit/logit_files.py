@@ -27,7 +27,7 @@ from gfscore.statistics.logits import (
     stored_logits,
 )
 from gfscore.tables.binary_files import declared_array, is_list, opened, unreadable
-from gfscore.tables.logit_files import LABELS, SAMPLE_ID, columns_of, read_logits_file
+from gfscore.tables.logit_files import LABELS, SAMPLE_ID, columns_of, logits_layout, read_logits_file
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order
 from gfscore.workflow.new_audit.data_files import NewData, find_data, labels_of, require_labels_agree
@@ -219,10 +219,10 @@ def _class_names(path: Path, member: str | None) -> list[str]:
             return _numbers(len(names))
         return names
     # Labels are not looked at: they may be names of the classes that are counted here.
-    logits = columns_of(path, bare="logits", classes=BINARY).get(member or "logits")
-    if logits is None:
-        logits, _, _ = read_logits_file(path, classes=BINARY)
-    if is_one_column(logits):
+    arrays = columns_of(path, bare="logits", classes=BINARY)
+    layout = logits_layout(arrays, path, classes=BINARY, member=member)
+    logits = arrays[layout.names[0]]
+    if layout.by_class or is_one_column(logits):
         return list(BINARY)
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(f"{path}: logits of shape {logits.shape}; give one row per sample, one column per class")
