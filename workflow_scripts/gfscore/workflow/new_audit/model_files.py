@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -177,8 +178,7 @@ def _weights(path: Path, request: Request) -> NewModel:
         )
     library, _, network = request.architecture.rpartition(":")
     if library == "timm":
-        timm = import_timm()
-        pretrained = timm.get_pretrained_cfg(network) if timm.is_model(network) else None
+        pretrained = _pretrained_of_timm(network)
         stated = StatedInput()
         if pretrained:
             stated = input_of_timm(pretrained.to_dict(), f"timm's pretrained_cfg of {network}")
@@ -280,13 +280,18 @@ def _hub(folder: Path) -> NewModel:
 def _arguments_of_timm(architecture: str, pretrained: PlainSettings, model_args: PlainSettings) -> PlainSettings:
     # Setting `arguments`, by which timm builds the network of a folder: model_args without what follows from the data,
     # and the size of images where the network is made for one and it is another than by default.
-    timm = import_timm()
     arguments = {key: value for key, value in model_args.items() if key not in RESERVED}
     size = list(pretrained.get("input_size") or [])[1:]
-    default = timm.get_pretrained_cfg(architecture) if timm.is_model(architecture) else None
+    default = _pretrained_of_timm(architecture)
     if pretrained.get("fixed_input_size") and size and default and size != list(default.input_size)[1:]:
         arguments.setdefault("img_size", size)
     return {"arguments": arguments} if arguments else {}
+
+
+def _pretrained_of_timm(network: str) -> Any:
+    # timm's description of the weights that it publishes; None for another name.
+    timm = import_timm()
+    return timm.get_pretrained_cfg(network) if timm.is_model(network) else None
 
 
 # ---- networks by name ----
