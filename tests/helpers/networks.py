@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from gfscore.core.digests import sha256_of_file
+from gfscore.networks import devices
 from gfscore.networks.classifier import open_classifier
 
 
@@ -306,6 +307,8 @@ def pretended():
         mock.patch.multiple(torch.cuda, **of_cuda),
         # Else the device would be locked, and other tests would wait for it.
         mock.patch.dict("os.environ", SLURM_JOB_ID="1"),
+        # Held from here on, and so counted as the cost of every later job of this process.
+        mock.patch.object(devices, "GPU_SHARE", devices.GpuShare()),
         mock.patch("torch.Generator", Generator),
         mock.patch.object(torch.Tensor, "pin_memory", torch.Tensor.clone),
         _Compute(waits),
