@@ -154,3 +154,11 @@ def test_a_thousand_classes_take_seconds():
         assert lowest < nrgc.nrgc(point) < highest
     corner = np.where(low > np.median(low), high, low)
     assert lowest < nrgc.nrgc(corner) < highest
+
+
+def test_a_class_without_samples_leaves_the_value_of_the_others_within_the_interval():
+    # NRGC of (.9, 1) is 1/38; with a third class anywhere in [.9, 1] at most 1/42.
+    low, high = np.array([0.9, 1.0, 0.9]), np.array([0.9, 1.0, 1.0])
+    lowest, highest = intervals(low, high, n=np.array([5, 5, 0]), lam=0.5)["nrgc"]
+    assert (lowest, highest) == pytest.approx((smallest_gini(low, high), 1 / 38))
+    assert intervals(low, high, n=np.array([5, 5, 1]), lam=0.5)["nrgc"][1] == pytest.approx(1 / 42)

@@ -178,7 +178,8 @@ class Metric:
         Returns
         -------
         low, high : float
-            With the confidence of the bounds; (NaN, NaN) if the metric is undefined in the whole box.
+            Of the metric of all K classes, and of those with samples, with the confidence of the bounds; (NaN, NaN) if
+            the metric is undefined in the whole box.
 
         Raises
         ------
@@ -187,10 +188,18 @@ class Metric:
         """
         if self.over_box is None:
             raise InputError(self.refusal)
-        arguments = {"counts": counts, "lam": lam}
         low = np.asarray(low, dtype=np.float64)
         high = np.asarray(high, dtype=np.float64)
-        lowest, highest = self.over_box(low, high, **only(arguments, self.needs))
+        counts = np.asarray(counts)
+        lowest, highest = self.over_box(low, high, **only({"counts": counts, "lam": lam}, self.needs))
+
+        # The value is that of the classes with samples, and the others may even it out: NRGC below its value.
+        present = counts > 0
+        if not present.all() and present.sum() >= self.fewest_classes:
+            arguments = only({"counts": counts[present], "lam": lam}, self.needs)
+            lowest_of_present, highest_of_present = self.over_box(low[present], high[present], **arguments)
+            lowest = np.fmin(lowest, lowest_of_present)
+            highest = np.fmax(highest, highest_of_present)
         return float(lowest), float(highest)
 
     def bounds_at(self, classes: BoundsOfClasses, alpha: float, *, lam: float) -> Interval:
