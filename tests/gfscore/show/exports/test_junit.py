@@ -46,7 +46,7 @@ def test_each_rule_is_a_test_of_each_model(tmp_path, on_inconclusive, undecided)
     assert report.failures == 1 + (undecided is Failure)
     assert report.skipped == (undecided is Skipped)
     # what was measured, its interval and its class stand in the message, whatever characters they have
-    for text in ("worst-class mean 0.200 to 0.400, bounds 0.100 to 0.280", "cat & <dog>"):
+    for text in ("worst-class mean 0.200 to 0.400, bounds 0.100 to 0.280", "(class cat & <dog>)"):
         assert text in failed.result[0].message
     assert failed.classname == "Linf/net1"
 

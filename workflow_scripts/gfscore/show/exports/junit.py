@@ -36,7 +36,7 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
             value = numbers.span(model.value, rule.most_of(model), highest)
             outcome = f"{rule.title} {value}, bounds {numbers.interval(model.low, model.high, highest)}"
             if model.worst_class:
-                outcome += f" ({printable(model.worst_class)})"
+                outcome += f" (class {printable(model.worst_class)})"
             if model.verdict == INCONCLUSIVE:
                 outcome += f"; {model.reason_undecided}"
             message = f"{model.verdict}: {outcome}. Rule: {printable(rule.words)}."
