@@ -38,7 +38,7 @@ def test_one_command_leads_from_files_to_a_verdict_and_a_second_one_finds_nothin
     rests = next(iter(verdict["models"].values()))["measures"]
     assert {name: own["samples"] for name, own in rests.items()} == {"clean": 200, "adversarial-linf-8of255": 200}
     assert "onnx2fx 0.0.1; logits within" in repository.read("results/audits/net/report.html")
-    identity = read_identity(repository.path / "results/logits/net/Linf/net.parquet")
+    identity = read_identity(repository.path / "results/logits/net/none/net.parquet")
     assert identity["conversion"].startswith("by onnx2fx")
     # Some classes have fewer than 20 of 200 images.
     assert "fewer than 20 samples" in " ".join(said.split())
@@ -138,7 +138,7 @@ def judged(repository, name):
 def require_logits(repository, name, model, expected):
     """Logits that a run extracted, and the accuracy that it says, are those of the network; returns their identity."""
     logits, labels = expected
-    file = repository.path / f"results/logits/{name}/Linf/{model}.parquet"
+    file = repository.path / f"results/logits/{name}/none/{model}.parquet"
     _, found_labels, found = read_logits(file)
     np.testing.assert_array_equal(found_labels, labels)
     np.testing.assert_allclose(found, logits, rtol=1e-4, atol=1e-3)
@@ -176,7 +176,7 @@ def test_two_classes_of_one_output_among_several_and_an_empty_class_folder_lead_
     # Both classes with samples pass this rule for certain.
     file.write_text(re.sub(r"gate: \[.*\]", "gate: [{measure: clean, at_least: 0.3}]", written))
     verdict = judged(repository, "two")
-    assert (repository.path / "results/samples/adversarial-linf-8of255/two/Linf/several.parquet").is_file()
+    assert (repository.path / "results/samples/adversarial-linf-8of255/two/none/several.parquet").is_file()
     require_logits(repository, "two", "several", others["two-classes"])
 
     assert verdict["verdict"] == "INCONCLUSIVE"

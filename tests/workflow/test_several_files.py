@@ -31,7 +31,7 @@ def test_all_files_of_a_model_are_audited_handed_on_and_watched(repository):
     (path,) = (repository.path / "results/checkpoints").rglob("split.json")
     manifest = read_json(path)
     assert [file["path"] for file in manifest["files"]] == ["mine/split.onnx", "mine/split.onnx.data"]
-    identity = read_identity(repository.path / "results/logits/split/Linf/split.parquet")
+    identity = read_identity(repository.path / "results/logits/split/none/split.parquet")
     assert identity["checkpoint_sha256"] == manifest["sha256"]
 
     code, said = repository.gfscore("bundle", "split", "--with", "networks")

@@ -14,7 +14,7 @@ from gfscore.show.page.elements import Track
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
-from gfscore.show.page.sections.results import _numbers, of_certainty
+from gfscore.show.page.sections.results import _numbers, of_certainty, of_models
 from gfscore.statistics.margins import SCALE
 from helpers.pages import audit_for_page
 from helpers.synthetic_audits import synthetic_audit
@@ -85,6 +85,32 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     # Both ends of what is known of a worst class; no bound beyond the end of the range.
     assert all(row[2] == "0.500 to 0.750" and row[3].endswith(" to 1.2533") for row in tables["verdict"])
     assert tables["model_comparisons"][0][:2] == ["l2/net", "linf/net"]
+
+
+@pytest.mark.parametrize(("threats", "shown"), [(["none", "none"], None), (["none", "Linf"], ["–", "Linf"])])
+def test_no_threat_model_stands_on_the_page_where_none_was_stated(threats, shown):
+    made = audit_for_page(models=2, classes=3, calibrated=False)
+    summary = made.tables.model_summary
+    names = dict(zip(summary["model"].unique(), threats, strict=True))
+    contents = Contents(
+        tables=replace(made.tables, model_summary=summary.assign(threat=summary["model"].map(names))),
+        verdict=made.audit.verdict,
+        measures=made.audit.named,
+        measure="great-softmax",
+        models=[],
+        charts=[],
+        fp_lambda=0.5,
+        provenance={},
+        costs=None,
+        published_samples=None,
+        screen_sentences=[],
+    )
+    details = {detail.summary: detail for detail in of_models(contents) if detail is not None}
+    table = details["What each model is"].table
+    titles = [column.title for column in table.columns]
+    assert ("Threat model" in titles) == (shown is not None)
+    if shown:
+        assert [row[titles.index("Threat model")] for row in table.rows] == shown
 
 
 def test_the_index_names_both_ends_of_a_worst_class():

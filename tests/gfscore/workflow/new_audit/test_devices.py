@@ -92,7 +92,7 @@ def test_it_is_refused_before_a_model_is_opened(monkeypatch, tmp_path):
 
 def test_the_option_stands_in_the_file_of_the_audit():
     def written(device):
-        file = audit_file.NewAudit(name="a", data={}, models=[], measures={}, norm="linf", device=device)
+        file = audit_file.NewAudit(name="a", data={}, models=[], measures={}, device=device)
         return yaml.safe_load(file.text())
 
     assert written("cpu")["inference"] == {"device": "cpu"}

@@ -186,6 +186,8 @@ def test_radii_norm_and_minutes_are_as_asked(own, monkeypatch):
     found = looked_at(own / "fixed.onnx", own / "images.npz", norm="l2", minutes=0.6)
     written = yaml.safe_load(found.text)["measures"]
     assert written["adversarial-l2-0.5"]["subset"]["per_class"] < 20
+    # What it is attacked with says nothing of what it was made robust against.
+    assert list(yaml.safe_load(found.text)["models"]["fixed"]) == ["none"]
     assert any("--minutes" in line for line in found.lines)
 
 

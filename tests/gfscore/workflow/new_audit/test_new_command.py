@@ -56,7 +56,7 @@ def test_a_file_in_architectures_whose_name_no_module_can_have_is_copied_there(o
     file = (project / "architectures/my_networks.py").rename(project / "architectures/my-networks.py")
     arguments = ("--architecture", "architectures/my-networks.py:marabou")
     assert audit(own / "weights.pth", own / "images.npz", *arguments) == 0
-    entry = yaml.safe_load((project / "audits/weights.yaml").read_text())["models"]["weights"]["Linf"]["weights"]
+    entry = yaml.safe_load((project / "audits/weights.yaml").read_text())["models"]["weights"]["none"]["weights"]
     assert entry["architecture"] == "architectures.my_networks:marabou"
     assert (project / "architectures/my_networks.py").read_text() == file.read_text()
 
@@ -71,7 +71,7 @@ def test_make_passes_its_variables_by_the_environment(own, project, monkeypatch)
         monkeypatch.setenv(name, values.get(name, ""))
     assert audit("--of-make") == 0
     written = yaml.safe_load((project / "audits/mine.yaml").read_text())
-    entry = written["models"]["mine"]["Linf"]["my-net"]
+    entry = written["models"]["mine"]["none"]["my-net"]
     assert entry["path"] == "my net.onnx" and entry["output"] == "scores"
     assert "adversarial-linf-2of255" in written["measures"]
 

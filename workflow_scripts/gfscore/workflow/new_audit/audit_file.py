@@ -23,7 +23,6 @@ GATE_ROBUST_ACCURACY = 0.3
 GATE_CLEAN_ACCURACY = 0.5
 """Least clean accuracy of the worst class in the gate of a new audit without attacks."""
 
-THREATS = {"linf": "Linf", "l2": "L2"}
 FRACTION = re.compile(r"\d+/\d+")
 
 GRADIENT_STEPS = 50
@@ -186,8 +185,6 @@ class NewAudit:
     measures : mapping
         Measures of robustness by name: attacks, the first of which the gate judges, proofs, nearest adversarial
         examples; none for logits.
-    norm : {"linf", "l2"}
-        Norm of the attacks.
     device : {"auto", "cpu", "cuda"}
         Where the models run.
 
@@ -201,7 +198,6 @@ class NewAudit:
     data: PlainSettings
     models: Sequence[ModelEntry]
     measures: Mapping[str, Settings]
-    norm: str
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -233,9 +229,8 @@ class NewAudit:
         name = flow(self.name)
         lines = ["# What is left out has its default: docs/configuring.md"]
         lines += ["datasets:", f"  {name}: {flow(self.data)}"]
-        # Of logits nothing is attacked, and nobody said what their network was made robust against.
-        threat = THREATS[self.norm] if self.measures else "none"
-        lines += ["models:", f"  {name}:", f"    {threat}:"]
+        # The norm of the attacks does not tell what a network was made robust against.
+        lines += ["models:", f"  {name}:", "    none:"]
         for model in self.models:
             for comment in model.comments:
                 lines.append(f"      # {on_one_line(comment)}")

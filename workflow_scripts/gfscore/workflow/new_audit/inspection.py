@@ -125,7 +125,6 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         data=audit_file.with_subset(data.entry, sizes.clean),
         models=entries,
         measures=measures,
-        norm=request.norm,
         device=request.device,
     )
     return audit.inspection(lines, copies)

@@ -120,7 +120,7 @@ def inspect_logits(models: Sequence[NewModel], request: Request) -> Inspection:
     paths = list(dict.fromkeys(Path(model.path) for model in models))
     name_source = paths[0].name.split(".")[0] if len(paths) == 1 else paths[0].resolve().parent.name
     name = request.name or name_from(name_source)
-    audit = audit_file.NewAudit(name=name, data=data.entry, models=entries, measures={}, norm=request.norm)
+    audit = audit_file.NewAudit(name=name, data=data.entry, models=entries, measures={})
     return audit.inspection(lines)
 
 

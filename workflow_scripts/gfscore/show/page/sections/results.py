@@ -52,7 +52,8 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
         words = [word for word in (model.method, model.architecture) if word]
         trainings[model.threat, model.model] = ", ".join(words)
     keys = zip(rows["threat"], rows["model"], strict=True)
-    rows = rows.assign(about=[trainings.get(key, "") for key in keys])
+    # Models without a stated threat model stand under "none".
+    rows = rows.assign(about=[trainings.get(key, "") for key in keys], threat=rows["threat"].replace("none", None))
     columns = [
         MODEL,
         named("Threat model", "threat"),
