@@ -24,6 +24,9 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 CHECKSUM = "checksum"
 """Last key of every JSON file: SHA-256 of the rest, since a flipped bit in a number is still a number."""
 
+LOGIT_ENDINGS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
+"""Endings of users' files of logits."""
+
 MOST_UNPACKED = 1 << 28
 """Bytes that a part of an archive may unpack to whatever it takes in the file."""
 

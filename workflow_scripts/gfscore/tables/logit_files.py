@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown_name
+from gfscore.core.files import LOGIT_ENDINGS
 from gfscore.core.labels import are_numbers, class_indices
 from gfscore.core.mappings import only
 from gfscore.tables.binary_files import (
@@ -30,8 +31,6 @@ LABELS = ("labels", "label", "y")
 
 SAMPLE_ID = "sample_id"
 
-FORMATS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
-
 Columns = dict[str, NDArray[np.generic]]
 """Arrays of a file by name."""
 
@@ -40,8 +39,8 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.DOTALL)
 
 
 def format_of(path: Path) -> str | None:
-    """Which of FORMATS the name of a file ends in; None for another ending."""
-    for suffix in FORMATS:
+    """Which of LOGIT_ENDINGS the name of a file ends in; None for another ending."""
+    for suffix in LOGIT_ENDINGS:
         if path.name.endswith(suffix):
             return suffix
     return None
@@ -363,7 +362,7 @@ def columns_of(path: Path | str, *, bare: str, classes: Sequence[str]) -> Column
     path = Path(path)
     suffix = format_of(path)
     if suffix is None:
-        raise InputError(f"{path}: format {path.suffix or 'without suffix'} is unknown; use {', '.join(FORMATS)}")
+        raise InputError(f"{path}: format {path.suffix or 'without suffix'} is unknown; use {', '.join(LOGIT_ENDINGS)}")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check `path` in its entry")
     try:

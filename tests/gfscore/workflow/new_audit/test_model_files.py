@@ -120,8 +120,7 @@ def test_a_folder_of_timm_is_built_with_its_arguments(name, arguments, stated, t
             r"resnet18: its weights are not on this machine.*timm\.create_model\('resnet18', pretrained=True\)",
         ),
         ("torchvision:resnet18", r"not on this machine.*torchvision\.models\.get_model\('resnet18'"),
-        ("timm:rsnet18", r"no network of timm or torchvision has this name; did you mean .*resnet18"),
-        ("keras:resnet18", r"networks are timm:NAME and torchvision:NAME"),
+        ("torchvision:maskrcnn_resnet50_fpn", "no classifier of timm or torchvision"),
     ],
 )
 def test_what_is_not_there_is_told_with_the_command_that_fetches_it(cache, name, message):

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -89,19 +90,43 @@ def test_a_flag_of_make_that_is_neither_yes_nor_no_is_refused(own, project, monk
         ([], "name a model and its data"),
         (["a.onnx", "b", "--eps", "1,2,3,4"], "4 radii"),
         (["a.onnx", "b", "--eps", "8/255,8/255"], "stands twice"),
-        (["a.onnx", "b", "--eps", "8"], "pixels are in [0, 1]"),
+        (["a.onnx", "b", "--eps", "8"], r"pixels are in \[0, 1\]"),
         (["a.onnx", "b", "--eps", "much"], "no number"),
         (["a.onnx", "b", "--minutes", "0"], "--minutes 0"),
         (["a.onnx", "b", "--name", "a/b"], "letters, digits"),
         (["a.onnx", "b", "--size", "0"], "--size 0"),
         (["a.onnx", "b", "--size", "100000"], "--size 100000"),
         (["a.onnx", "b"], "a.onnx: there is no such file"),
+        (
+            ["net.onx", "b"],
+            "net.onx: no such file, and no network of timm or torchvision has this name",
+        ),
+        (["rsnet18.a1_in1k", "b"], "rsnet18.a1_in1k: no such file, and no network .*; did you mean .*resnet18"),
+        (["keras:resnet18", "b"], "networks are timm:NAME and torchvision:NAME"),
+        (["Snakefile", "b"], "Snakefile: no kind of model ends in nothing"),
+        (["architectures", "b"], "architectures: a folder without models"),
+        (["resnet18"], "images are missing"),
+        (["resnet18", "b"], "b: there is no such file or folder"),
+        (["resnet18.a1_in1k", "empty"], "empty: an empty folder"),
+        (["resnet18", "empty", "--architecture", "a.py:net"], "a.py: there is no such file; correct --architecture"),
     ],
 )
-def test_what_no_file_is_needed_for_is_refused_at_once(project, capsys, arguments, message):
+def test_what_no_file_need_be_opened_for_is_refused_at_once(project, capsys, monkeypatch, arguments, message):
+    monkeypatch.setattr(command, "inspected", lambda request: pytest.fail("libraries were loaded to look at files"))
+    (project / "empty").mkdir()
     assert audit(*arguments) == ERROR
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
     assert not (project / "audits").exists()
+
+
+def test_paths_are_checked_before_a_library_of_networks_is_loaded():
+    code = (
+        "import sys; from gfscore.workflow.new_audit.paths import require_paths; "
+        "from gfscore.workflow.new_audit.request import Request; require_paths(Request(('resnet18',), '.')); "
+        "print(sorted({'numpy', 'pandas', 'timm', 'torch', 'torchvision'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_elsewhere_than_in_the_project_nothing_happens(project, capsys):

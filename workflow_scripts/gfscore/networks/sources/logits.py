@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from gfscore.core.files import LOGIT_ENDINGS
 from gfscore.core.settings import Probabilities, Text, path_ends
 from gfscore.networks.model_source import LogitsSettings, ModelSource
 
@@ -29,5 +30,5 @@ SOURCE = ModelSource(
     name="logits",
     settings=Logits,
     gives="logits",
-    claims=path_ends(".parquet", ".npz", ".npy", ".csv", ".csv.gz"),
+    claims=path_ends(*LOGIT_ENDINGS),
 )

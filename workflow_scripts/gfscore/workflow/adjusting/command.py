@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, require_free, write_text
+from gfscore.core.files import LOGIT_ENDINGS, read_json, require_free, write_text
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number
 from gfscore.networks.offset_settings import Objective
@@ -352,14 +352,14 @@ def _adjust_logits(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from gfscore.networks.adjusted_files.logits import write_adjusted_logits
-    from gfscore.tables.logit_files import FORMATS, format_of
+    from gfscore.tables.logit_files import format_of
 
     path = Path(arguments.files[0]) if arguments.files else Path()
     suffix = format_of(path)
     if suffix is None:
         raise InputError(
-            f"--offsets {arguments.offsets}: is for files of logits ({', '.join(FORMATS)}); leave it out, and offsets "
-            "are chosen for the network"
+            f"--offsets {arguments.offsets}: is for files of logits ({', '.join(LOGIT_ENDINGS)}); leave it out, and "
+            "offsets are chosen for the network"
         )
     # Offsets at strength 1, as the step choose_offsets wrote them.
     chosen = read_json(arguments.offsets)

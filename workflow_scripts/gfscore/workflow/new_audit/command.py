@@ -20,6 +20,7 @@ from gfscore.images.dataset_source import LARGEST_SIDE
 from gfscore.workflow.config_files import read_file
 from gfscore.workflow.jobs import set_job_variables
 from gfscore.workflow.new_audit import audit_file
+from gfscore.workflow.new_audit.paths import require_paths
 from gfscore.workflow.new_audit.request import DEFAULTS, Inspection, Request
 from gfscore.workflow.running import run_workflow
 
@@ -196,6 +197,7 @@ def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
                 print(f"{printable(path)}: run as it stands; --force (make: FORCE=1) looks at the files again")
                 return path
 
+    require_paths(request)
     inspection = inspected(request)
     for line in inspection.lines:
         print(on_one_line(line), flush=True)

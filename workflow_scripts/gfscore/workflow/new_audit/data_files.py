@@ -20,6 +20,7 @@ from gfscore.networks.batch_invariance import spread_over
 from gfscore.tables.binary_files import unreadable
 from gfscore.workflow.new_audit.array_data import array_settings
 from gfscore.workflow.new_audit.new_model import Resize
+from gfscore.workflow.new_audit.paths import KINDS_OF_DATA, require_data
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.table_data import (
     LABEL_COLUMNS,
@@ -43,11 +44,6 @@ SEED = 0
 
 NO_CLASSES = {"train", "test", "val", "valid", "validation", "training", "testing", "images", "imgs", "img"}
 """Names of folders that are hardly names of classes."""
-
-KINDS = (
-    "a folder of class folders, a folder of images with a CSV file of their labels, images and labels as arrays in a "
-    ".npz file or as .npy files of a folder, Parquet files with an image and a label column, or CIFAR's own files"
-)
 
 CIFAR_FILES = {
     "cifar10": {"test_batch", "test_batch.bin", "cifar-10-batches-py", "cifar-10-batches-bin"},
@@ -255,10 +251,9 @@ def _open(entry: PlainSettings, words: str, path: str) -> NewData:
 
 
 def _entry_of(path: Path, request: Request) -> tuple[PlainSettings, str]:
+    require_data(path)
     if path.is_dir():
         return _folder(path, request)
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file or folder; data are {KINDS}")
     if path.suffix == ".npz":
         return array_settings(path, arrays=request.arrays, value_range=request.value_range)
     if path.suffix == ".npy":
@@ -269,7 +264,7 @@ def _entry_of(path: Path, request: Request) -> tuple[PlainSettings, str]:
         return csv_settings(path, folder=request.image_folder)
     if path.name in ("test_batch", "test_batch.bin"):
         return _folder(path.parent, request)
-    raise InputError(f"{path}: no kind of data; data are {KINDS}")
+    raise InputError(f"{path}: no kind of data; data are {KINDS_OF_DATA}")
 
 
 def _folder(path: Path, request: Request) -> tuple[PlainSettings, str]:
@@ -303,7 +298,7 @@ def _folder(path: Path, request: Request) -> tuple[PlainSettings, str]:
     if len(folders) == 1 and len(entries) == 1:
         raise InputError(f"{path}: holds one class folder, {folders[0].name}; an audit compares at least two classes")
     if not folders:
-        raise InputError(f"{path}: no data; data are {KINDS}")
+        raise InputError(f"{path}: no data; data are {KINDS_OF_DATA}")
     entry: dict[str, str | list[str]] = {"source": "image_folder", "path": str(path)}
     order = [folder.name for folder in folders]
     if all(name.isdecimal() for name in order):

@@ -73,8 +73,7 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
         raise InputError(f"--architecture {request.architecture}: no model here is a file of weights; leave it out")
     installed = installed_gpus()
     require_device(request.device, installed)
-    if request.data is None:
-        raise InputError("images are missing: give the file or folder of the data behind the models")
+    assert request.data is not None  # by require_paths
 
     data, rows = with_rows_to_show(in_requested_orientation(find_data(request.data, request), request))
     data, rows = _in_size(data, rows, models, request)

@@ -5,9 +5,7 @@ timm, torchvision and huggingface_hub are imported by the models that need them:
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +13,15 @@ import torch
 
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError, few
+from gfscore.core.files import LOGIT_ENDINGS
 from gfscore.core.labels import imagenet_names
-from gfscore.core.names import require_utf8
 from gfscore.core.settings import PlainSettings
 from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.checkpoints import load_checkpoint, weights_of
 from gfscore.networks.compatibility import import_timm, import_torchvision
-from gfscore.networks.model_source import CHECKPOINTS
-from gfscore.networks.onnx_files import data_files
 from gfscore.networks.programs import KINDS, kind_of_program, require_usable
 from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
 from gfscore.networks.timm_models import RESERVED
-from gfscore.tables.logit_files import FORMATS
 from gfscore.workflow.new_audit.logit_files import find_logits
 from gfscore.workflow.new_audit.new_model import (
     NewModel,
@@ -39,10 +34,9 @@ from gfscore.workflow.new_audit.new_model import (
     read_json_file,
 )
 from gfscore.workflow.new_audit.output_names import names_in_metadata, names_in_structure
+from gfscore.workflow.new_audit.paths import PROGRAMS, model_paths, require_model
 from gfscore.workflow.new_audit.request import Request, module_name, name_from
 
-PROGRAMS = (".pt2", ".torchscript")
-ENDINGS = (*CHECKPOINTS, *PROGRAMS, ".onnx")
 FORMS = "timm:NAME, torchvision:NAME, or FILE.py:FUNCTION"
 
 
@@ -67,7 +61,7 @@ def find_models(request: Request) -> list[NewModel]:
     """
     models = []
     for name in request.models:
-        for path in _expanded(name):
+        for path in model_paths(name):
             models += _models_of(path, request)
     names = [model.name for model in models]
     for model in models:
@@ -76,50 +70,20 @@ def find_models(request: Request) -> list[NewModel]:
     return models
 
 
-def _expanded(name: str) -> Iterator[str]:
-    # The models of a folder, or the name itself.
-    path = Path(name)
-    if not path.is_dir() or (path / CONFIGURATION).is_file():
-        yield name
-        return
-    # Weights of an ONNX file may have any name, also one that other models have.
-    weights: set[Path] = set()
-    for graph in path.glob("*.onnx"):
-        weights.update(data_files(graph))
-    files = []
-    hubs = []
-    for entry in path.iterdir():
-        if entry.name.endswith((*ENDINGS, ".npz")) and entry not in weights:
-            files.append(str(entry))
-        if (entry / CONFIGURATION).is_file():
-            hubs.append(str(entry))
-    if not files and not hubs:
-        raise InputError(
-            f"{path}: a folder without models; a model is a file ({' '.join(ENDINGS)}), a folder with {CONFIGURATION}, "
-            f"or a file of logits ({' '.join(FORMATS)})"
-        )
-    yield from sorted(files)
-    yield from sorted(hubs)
-
-
 def _models_of(name: str, request: Request) -> list[NewModel]:
-    require_utf8(name, where="model")
+    require_model(name)
     path = Path(name)
     if path.is_dir():
         return [_hub(path)]
     if not path.is_file():
-        if path.suffix in ENDINGS or "/" in name.partition(":")[0]:
-            raise InputError(f"{name}: there is no such file; check the path")
         return [find_named(name)]
     if path.name.endswith(".onnx"):
         return [_onnx(path)]
-    if path.name.endswith(FORMATS):
+    if path.name.endswith(LOGIT_ENDINGS):
         return find_logits(path)
-    if path.name.endswith((*CHECKPOINTS, *PROGRAMS)):
-        if kind_of_program(path) is not None or path.suffix in PROGRAMS:
-            return [_program(path, request)]
-        return [_weights(path, request)]
-    raise InputError(f"{path}: no kind of model ends in {path.suffix or 'nothing'}; known are {' '.join(ENDINGS)}")
+    if kind_of_program(path) is not None or path.suffix in PROGRAMS:
+        return [_program(path, request)]
+    return [_weights(path, request)]
 
 
 # ---- files ----
@@ -195,8 +159,6 @@ def _weights(path: Path, request: Request) -> NewModel:
         raise InputError(f"--architecture {request.architecture}: is none of {FORMS}")
 
     file = Path(library)
-    if not file.is_file():
-        raise InputError(f"{file}: there is no such file; correct --architecture {request.architecture}")
     module = module_name(file)
     entry = {"path": str(path), "source": "torch", "architecture": f"{PACKAGE}.{module}:{network}"}
     copies = {}
@@ -310,17 +272,12 @@ def find_named(name: str) -> NewModel:
     """
     models = import_torchvision().models
     library, _, network = name.rpartition(":")
-    networks = {"timm": import_timm().list_models(), "torchvision": models.list_models(module=models)}
-    if library not in (*networks, ""):
-        raise InputError(f"{name}: neither a file nor a network; networks are timm:NAME and torchvision:NAME")
     # timm's tags follow a point: resnet50.a1_in1k.
-    if library != "torchvision" and network.split(".")[0] in networks["timm"]:
+    if library != "torchvision" and import_timm().is_model(network.split(".")[0]):
         return _of_timm(network)
-    if library != "timm" and network in networks["torchvision"]:
+    if library != "timm" and network in models.list_models(module=models):
         return _of_torchvision(network)
-    near = get_close_matches(network, {*networks["timm"], *networks["torchvision"]}, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "check the path"
-    raise InputError(f"{name}: no such file, and no network of timm or torchvision has this name; {hint}")
+    raise InputError(f"{name}: no such file, and no classifier of timm or torchvision has this name; check it")
 
 
 def _of_timm(name: str) -> NewModel:
