@@ -33,6 +33,14 @@ def test_wnids_and_names_have_the_order_of_imagenet_where_a_model_has_all_its_ou
     assert indices == [2, 1, 0] and "ImageNet" in said
 
 
+@pytest.mark.parametrize(("labels", "option"), [(["a", "b", "c"], None), (None, "a,b,c")])
+def test_classes_that_are_numbers_are_said_to_be_taken_by_position(labels, option):
+    assert matched(labels, ["0", "2"], outputs=3, option=option) == (
+        [0, 2],
+        "by position: the classes of the data are numbers",
+    )
+
+
 def test_the_user_says_the_order(tmp_path):
     assert matched(None, ["a", "b"], outputs=3, option="b,c,a")[0] == [2, 0]
     (tmp_path / "labels.txt").write_text("b\n\na\n")
@@ -49,6 +57,7 @@ def test_the_user_says_the_order(tmp_path):
         (["cat", "dog"], ["cat", "dog"], {"outputs": 3}, r"2 names for 3 outputs"),
         (None, ["a", "b"], {"option": "a,b,c"}, r"3 names for 2 outputs"),
         (["cat", "dog"], ["cat", "Cat"], {}, r"several classes of the data are its output 'cat'"),
+        (["a", "b", "c"], ["0", "1", "01"], {}, r"several classes of the data are its output 'b'"),
     ],
 )
 def test_what_does_not_match_is_listed(labels, classes, how, message):

@@ -80,7 +80,7 @@ def match_classes(
     faults = []
     for reading in complete:
         try:
-            matches.append((_by_names(reading.names, classes, where=where), reading.words))
+            matches.append(_match_names(reading, classes, where=where))
         except InputError as error:
             faults.append(error)
     if not matches:
@@ -111,8 +111,10 @@ def _position_words(labels: Sequence[str] | None, classes: Sequence[str], output
     return "by position: the model names none"
 
 
-def _by_names(labels: Sequence[str], classes: Sequence[str], *, where: str) -> list[int]:
-    # Output for each class of the data (K,); InputError, naming both, for what may be two outputs or orders.
+def _match_names(reading: OutputNames, classes: Sequence[str], *, where: str) -> tuple[list[int], str]:
+    # Output for each class of the data (K,), and how they were matched. InputError for a class that is no output, that
+    # may be two outputs, or that shares one, and for numbers that are names and places of different outputs.
+    labels = reading.names
     named_outputs = _NamedOutputs(labels, where)
     matched = []
     missing = []
@@ -122,26 +124,30 @@ def _by_names(labels: Sequence[str], classes: Sequence[str], *, where: str) -> l
             missing.append(name)
         else:
             matched.append(index)
+
     positions = [int(name) if is_number(name) else len(labels) for name in classes]
     are_positions = max(positions) < len(labels)
     if are_positions and not matched:
-        return positions
-    if missing:
+        indices, words = positions, "by position: the classes of the data are numbers"
+    elif missing:
         raise InputError(
             f"{where}: {len(missing)} of {len(classes)} classes of the data are none of the model's outputs: "
             f"{few(missing)}; the model has {few(list(labels))}. Rename the classes, or add --labels (make: LABELS=), "
             "a file with the name of each output in a line, or position"
         )
-    if are_positions and matched != positions:
+    elif are_positions and matched != positions:
         raise InputError(
             f"{where}: the classes of the data are numbers, which are both names of the outputs "
             f"({_pairs(classes, matched)}) and their places ({_pairs(classes, positions)}); --labels position (make: "
             "LABELS=position) takes the places, and classes that are not called by numbers are matched by name"
         )
-    for index in matched:
-        if matched.count(index) > 1:
+    else:
+        indices, words = matched, reading.words
+
+    for index in indices:
+        if indices.count(index) > 1:
             raise InputError(f"{where}: several classes of the data are its output {labels[index]!r}; merge them")
-    return matched
+    return indices, words
 
 
 def _pairs(classes: Sequence[str], indices: Sequence[int]) -> str:
