@@ -82,6 +82,14 @@ def test_a_model_that_knows_its_classes_passes():
     assert check_order(*answers(0.5), NAMES, where="net") > 0.4
 
 
+def test_the_accuracy_in_another_order_is_that_of_the_order_that_is_named():
+    # Half of these samples choose another order than all of them: a, c, b.
+    outputs = np.array([int(digit) for digit in "110220121121001120022120010121"])
+    labels = np.arange(30) % 3
+    with pytest.raises(InputError, match=r"20\.0% right, 60\.0% after a -> c, b -> a, c -> b"):
+        check_order(np.eye(3)[outputs], labels, ["a", "b", "c"], where="net")
+
+
 @pytest.mark.parametrize("order", [[1, 0, *range(2, 10)], np.roll(np.arange(10), 3)])
 def test_classes_that_are_mixed_up_are_found_and_named(order):
     with pytest.raises(InputError, match=r"net: answers fit .* another order .*class-"):

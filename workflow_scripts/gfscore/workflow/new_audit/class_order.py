@@ -258,13 +258,14 @@ def check_order(
     if gains > losses and binomial_tail(gains, gains + losses, 0.5) <= ERROR:
         # Anew on all images, for the message.
         final_order = _best_order(answers, labels, k)
+        final_accuracy = (final_order[answers] == labels).mean()
         moves = []
         for row, column in enumerate(final_order):
             if row != column:
                 moves.append(f"{classes[row]} -> {classes[column]}")
         raise InputError(
             f"{where}: answers fit the labels in another order of the classes ({right.mean():.1%} right, "
-            f"{reordered.mean():.1%} after {few(moves)}); the labels, or the names of the outputs, are mixed up: "
+            f"{final_accuracy:.1%} after {few(moves)}); the labels, or the names of the outputs, are mixed up: "
             f"{remedy}"
         )
     # Whoever always answers the most frequent class is right as often as that.
