@@ -1,4 +1,4 @@
-"""Classes of the data among the outputs of a model: by names that are stated, and checked by what it answers."""
+"""Matching the classes of the data to the outputs of a model by their names, and checking the match on its answers."""
 
 import re
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from gfscore.workflow.new_audit.output_names import OutputNames, names_of_option
 from gfscore.workflow.new_audit.preprocessing_trials import ERROR, binomial_tail
 
 POSITION = "position"
+"""Value of --labels for outputs in the order of the classes."""
 
 REMEDIES = {
     TOTALS[1]: "give the values before the softmax, or add --probabilities (make: PROBABILITIES=1) to take their "
@@ -23,7 +24,7 @@ REMEDIES = {
     TOTALS[100]: "give the values before the softmax, or divided by 100",
     TOTALS[255]: "give the values before the softmax",
 }
-"""What to do with outputs that are probabilities, by their kind."""
+"""What a user can do about outputs that are probabilities, by their kind."""
 
 
 def match_classes(
@@ -49,21 +50,21 @@ def match_classes(
     indices : list of int
         Of length K.
     words : str
-        How they were matched.
+        How they were matched, for the user.
 
     Raises
     ------
     InputError
-        Listing what does not match, and where two orders fit equally well.
+        For classes that match no output or several, and for names that fit two orders; lists them.
     """
-    position = _position_words(labels, classes, outputs, option)
-    if position:
+    reason_for_position = _reason_for_position(labels, classes, outputs, option)
+    if reason_for_position:
         if outputs != len(classes):
             raise InputError(
                 f"{where}: has {outputs} outputs, the data {len(classes)} classes ({few(classes)}), and nothing says "
                 "which is which; add --labels (make: LABELS=), a file with the name of each output in a line"
             )
-        return list(range(outputs)), position
+        return list(range(outputs)), reason_for_position
 
     if option:
         readings = [replace(reading, words=f"as --labels says, {reading.words}") for reading in names_of_option(option)]
@@ -96,8 +97,8 @@ def match_classes(
     return indices, words
 
 
-def _position_words(labels: Sequence[str] | None, classes: Sequence[str], outputs: int, option: str | None) -> str:
-    # Why the outputs are in the order of the classes; empty where they have names.
+def _reason_for_position(labels: Sequence[str] | None, classes: Sequence[str], outputs: int, option: str | None) -> str:
+    # Why the outputs are taken in the order of the classes; empty where they are matched by names.
     if option == POSITION:
         return "by position, as asked"
     if option or labels is not None:
@@ -155,37 +156,39 @@ def _pairs(classes: Sequence[str], indices: Sequence[int]) -> str:
 
 
 class _NamedOutputs:
-    # Outputs of a model by their names: by wnid, by the whole name, and by each name of several.
+    # Outputs of a model by each kind of name that _names_of gives: wnid, whole name, and each of several names.
 
     def __init__(self, labels: Sequence[str], where: str) -> None:
         self.labels = labels
         self.where = where
-        self.tables: tuple[dict[str, set[int]], ...] = ({}, {}, {})
+        self.outputs_by_name: tuple[dict[str, set[int]], ...] = ({}, {}, {})
         for index, label in enumerate(labels):
-            for table, names in zip(self.tables, _names_of(label), strict=True):
+            for outputs, names in zip(self.outputs_by_name, _names_of(label), strict=True):
                 for name in names:
-                    table.setdefault(name, set()).add(index)
+                    outputs.setdefault(name, set()).add(index)
 
     def output_of(self, name: str) -> int | None:
-        # Output of this class, None where none has its name; InputError where several have it.
-        outputs: set[int] = set()
-        for table, names in zip(self.tables, _names_of(name), strict=True):
-            if not outputs:
-                outputs.update(*(table.get(each, ()) for each in names))
+        # Output of this class by the first kind of name that finds one; None where none does, InputError for several.
+        candidates: set[int] = set()
+        for outputs, spellings in zip(self.outputs_by_name, _names_of(name), strict=True):
+            for spelling in spellings:
+                candidates |= outputs.get(spelling, set())
+            if candidates:
+                break
 
         wnid = _wnid_of(name)
-        if len(outputs) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
+        if len(candidates) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
             # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
             position = list(imagenet_names()).index(wnid)
-            if position in outputs:
+            if position in candidates:
                 return position
-        if len(outputs) > 1:
-            first, second = sorted(outputs)[:2]
+        if len(candidates) > 1:
+            first, second = sorted(candidates)[:2]
             raise InputError(
                 f"{self.where}: class {name!r} of the data may be output {first} ({self.labels[first]!r}) or "
                 f"{second} ({self.labels[second]!r}); give each output a name of its own by --labels (make: LABELS=)"
             )
-        return min(outputs, default=None)
+        return min(candidates, default=None)
 
 
 def _wnid_of(name: str) -> str:
@@ -197,7 +200,7 @@ def _wnid_of(name: str) -> str:
 
 
 def _names_of(name: str) -> tuple[list[str], list[str], list[str]]:
-    # What outputs and classes are compared by, one after the other: wnid, whole name, and each name of several.
+    # Names by which outputs and classes are matched, the surest kind first: wnid, whole name, each of several names.
     return list(filter(None, [_wnid_of(name)])), [_folded(name)], _spellings(name)
 
 
@@ -206,13 +209,13 @@ def _folded(name: str) -> str:
 
 
 def _spellings(name: str) -> list[str]:
-    # Names that a name may stand for: itself, those between commas, and those of a wnid, which may be in front.
+    # The name itself, its parts between commas, and if it starts with a wnid, what follows and the names of the wnid.
     names = [name, *name.split(",")]
     wnid = _wnid_of(name)
     if wnid:
-        behind = name.strip().removeprefix(wnid)
+        rest = name.strip().removeprefix(wnid)
         meaning = imagenet_names().get(wnid, "")
-        names += [wnid, behind, *behind.split(","), meaning, *meaning.split(",")]
+        names += [wnid, rest, *rest.split(","), meaning, *meaning.split(",")]
     return list(filter(None, map(_folded, names)))
 
 
@@ -224,7 +227,7 @@ def check_order(
     where: str,
     remedy: str = "correct them, or add --labels (make: LABELS=)",
 ) -> float:
-    """Accuracy of logits in the data's order of classes.
+    """Check that logits are in the data's order of classes, and return their accuracy.
 
     Parameters
     ----------
@@ -237,7 +240,7 @@ def check_order(
     where : str
         File that errors name.
     remedy : str
-        What mends another order.
+        What the user can do about another order.
 
     Raises
     ------
@@ -248,27 +251,27 @@ def check_order(
     k = logits.shape[1]
     answers = logits.argmax(axis=1)
     right = answers == labels
-    # Every other sample of each class.
-    first = np.empty(len(labels), dtype=bool)
-    first[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % 2 == 0
-    order = _best_order(answers[first], labels[first], k)
-    reordered = order[answers] == labels
-    gains = int((reordered & ~right)[~first].sum())
-    losses = int((right & ~reordered)[~first].sum())
+    # The order is chosen on every other sample of each class, and judged on the others.
+    choosing = np.empty(len(labels), dtype=bool)
+    choosing[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % 2 == 0
+    class_of_output = _best_order(answers[choosing], labels[choosing], k)
+    right_reordered = class_of_output[answers] == labels
+    gains = int((right_reordered & ~right)[~choosing].sum())
+    losses = int((right & ~right_reordered)[~choosing].sum())
     if gains > losses and binomial_tail(gains, gains + losses, 0.5) <= ERROR:
-        # Anew on all images, for the message.
-        final_order = _best_order(answers, labels, k)
-        final_accuracy = (final_order[answers] == labels).mean()
+        # The message names the best order on all images.
+        class_of_output = _best_order(answers, labels, k)
+        reordered_accuracy = (class_of_output[answers] == labels).mean()
         moves = []
-        for row, column in enumerate(final_order):
-            if row != column:
-                moves.append(f"{classes[row]} -> {classes[column]}")
+        for output, best_class in enumerate(class_of_output):
+            if output != best_class:
+                moves.append(f"{classes[output]} -> {classes[best_class]}")
         raise InputError(
             f"{where}: answers fit the labels in another order of the classes ({right.mean():.1%} right, "
-            f"{final_accuracy:.1%} after {few(moves)}); the labels, or the names of the outputs, are mixed up: "
+            f"{reordered_accuracy:.1%} after {few(moves)}); the labels, or the names of the outputs, are mixed up: "
             f"{remedy}"
         )
-    # Whoever always answers the most frequent class is right as often as that.
+    # Guessing is right at best as often as always answering the most frequent class.
     guessing = max(1 / k, np.bincount(labels).max() / len(labels))
     if binomial_tail(int(right.sum()), len(right), guessing) > ERROR:
         raise InputError(
@@ -280,13 +283,12 @@ def check_order(
 
 
 def _best_order(answers: NDArray[np.integer], labels: NDArray[np.integer], k: int) -> NDArray[np.int64]:
-    # Class of each output (K,) that makes most answers right.
+    # Class of each output (K,), each class once, such that most answers are right.
     counts = np.zeros((k, k))
     np.add.at(counts, (answers, labels), 1)
-    rows, columns = linear_sum_assignment(-counts)
-    order = np.empty(k, dtype=int)
-    order[rows] = columns
-    return order
+    # Of a square matrix the rows come back in order.
+    _, class_of_output = linear_sum_assignment(-counts)
+    return class_of_output
 
 
 def check_logits(
