@@ -232,6 +232,38 @@ def test_models_are_not_judged_on_the_samples_that_trained_them(small, half, aud
     assert f"dataset: none/{name} is trained on samples of 'audited' (train_on: train)" in refusal(small)
 
 
+PARQUET = {"source": "parquet", "path": "rows.parquet"}
+FOLDER = {"source": "image_folder", "path": "images"}
+
+
+@pytest.mark.parametrize(
+    ("train", "audited", "apart"),
+    [
+        ({"source": "digits", "split": "train"}, {"source": "digits", "split": "test"}, True),
+        ({"source": "digits", "split": "train"}, {"source": "digits", "split": "test", "test_share": 0.8}, False),
+        ({"source": "digits", "split": "train"}, {"source": "digits", "split": "test", "seed": 1}, False),
+        ({"source": "cifar", "split": "train"}, {"source": "cifar", "split": "test"}, True),
+        (PARQUET | {"part": {"name": "train"}}, PARQUET | {"part": {"name": "test"}}, True),
+        (PARQUET | {"part": {"name": "train"}}, PARQUET | {"part": {"name": "test", "seed": 1}}, False),
+        (PARQUET | {"part": {"name": "train"}}, PARQUET | {"part": {"name": "test", "within": "age"}}, False),
+        (PARQUET | {"part": {"name": "train"}}, PARQUET, False),
+        (PARQUET, PARQUET | {"part": {"name": "test", "test_share": 0.2}}, False),
+        (PARQUET, {"source": "parquet", "path": "other.parquet", "part": {"name": "test"}}, True),
+        (FOLDER | {"list": "train.txt"}, FOLDER | {"list": "test.txt"}, True),
+        (FOLDER, FOLDER | {"list": "test.txt"}, False),
+    ],
+)
+def test_parts_of_different_splits_share_samples_and_parts_of_one_split_do_not(small, train, audited, apart):
+    small["datasets"]["train"] = train
+    small["datasets"]["audited"] = audited | {"models_of": "zoo"}
+    small["models"]["zoo"]["defaults"] = {**TRAINED, "evaluate_on": "data"}
+    small["audits"] = {"a": {"dataset": "audited", "models": ["zoo/none/X"], "measures": ["clean"]}}
+    if apart:
+        completed(small)
+    else:
+        assert "none/X is trained on samples of 'audited' (train_on: train)" in refusal(small)
+
+
 def test_one_half_trains_a_model_and_the_other_judges_it(small):
     small["datasets"]["train"] |= {"half": "choosing"}
     small["datasets"]["rest"] = {"source": "digits", "split": "train", "half": "judging", "models_of": "zoo"}

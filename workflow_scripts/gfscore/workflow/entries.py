@@ -47,6 +47,9 @@ NOT_OF_DRAWS = ("half", "digest", "models_of", "label_error_rate", "published_ac
 NOT_OF_DATA = (*NOT_OF_DRAWS, "path", "classes", "subset", "preprocessing")
 """Settings of a dataset that, beside its path, do not determine which data its samples are taken from."""
 
+SHARES_OF_DATA = ("split", "test_share", "seed", "part", "list")
+"""Settings of a dataset that choose which of these data are its samples."""
+
 
 @dataclass(frozen=True)
 class PlannedModel:
@@ -407,14 +410,17 @@ class PlannedDataset:
     def may_hold_samples_of(self, other: PlannedDataset) -> bool:
         """Whether this dataset may hold samples of another one.
 
-        They may wherever both take samples from the same data, unless the other is the choosing half and this one the
-        judging half of the same samples.
+        They may wherever both take samples from the same data, unless they are two parts of one split, have different
+        lists, or the other is the choosing half and this one the judging half of the same samples.
         """
         # One file or folder may be named in several ways.
         if Path(self.path or "").absolute() != Path(other.path or "").absolute():
             return False
-        if without(self.entry, NOT_OF_DATA) != without(other.entry, NOT_OF_DATA):
+        other_settings = (*NOT_OF_DATA, *SHARES_OF_DATA)
+        if without(self.entry, other_settings) != without(other.entry, other_settings):
             return False
+        if without(self.entry, NOT_OF_DATA) != without(other.entry, NOT_OF_DATA):
+            return not _apart(self.entry, other.entry)
         if (other.settings.half, self.settings.half) != ("choosing", "judging"):
             return True
         # Which samples a half holds depends on the subset and on the pixels that it is a half of.
@@ -583,6 +589,21 @@ def serves(gives: Gives, measure: NamedMeasure) -> bool:
     if kind.needs == "logits" or gives == "gradients":
         return True
     return gives == "predictions" and not kind.gradients(settings)
+
+
+def _apart(first: PlainSettings, second: PlainSettings) -> bool:
+    # Whether two entries of the same data choose different lists, or different parts of one split. Parts of two splits,
+    # by other shares or seeds, have samples in common, and so have a part and the whole.
+    lists = (first.get("list"), second.get("list"))
+    if all(lists) and lists[0] != lists[1]:
+        return True
+    names = set()
+    splits = []
+    for entry in (first, second):
+        part = entry.get("part") or entry
+        names.add(part.get("name", part.get("split")))
+        splits.append([part.get(key) for key in ("test_share", "within", "seed")])
+    return len(names) == 2 and None not in names and splits[0] == splits[1]
 
 
 def _code_of(architecture: str | None) -> tuple[list[Path], str | None]:
