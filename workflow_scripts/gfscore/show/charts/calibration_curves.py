@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.names import model_count
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
@@ -16,10 +18,13 @@ TITLES = {
     "likelihood": "Likelihood: share of models with T* below T",
     "attack_distance": "Spearman with attack distance",
 }
-
+"""Titles of the panels, by objective."""
 
 BINS = 400
-"""Parts of the range of log T whose least and largest value are drawn where a curve has more points."""
+"""Bins of log T, each drawn by its smallest and largest value, of curves with more than two points a bin."""
+
+ROUNDING = 1e-9
+"""Relative difference of equal temperatures, for ends of optimal stretches."""
 
 
 def objective_curves(subject: Subject) -> pd.DataFrame:
@@ -38,28 +43,17 @@ def objective_curves(subject: Subject) -> pd.DataFrame:
     from gfscore.audit.calibration.evidence import ROBUST, alone
 
     table = subject.rows("calibration")
-    frames = []
+    curves = []
     for objective, calibration in subject.tables.calibration_results.items():
         if calibration.t_star_by_model:
-            # A step at the T* of each model, from a little below the first to a little above the last.
-            stars = np.sort(list(calibration.t_star_by_model.values()))
-            ends_of_steps = np.concatenate([[stars[0] / 1.2], stars, [stars[-1] * 1.2]])
-            share = np.arange(len(stars) + 1) / len(stars)
-            points = {"temperature": np.repeat(ends_of_steps, 2)[1:-1], "value": np.repeat(share, 2)}
-            curve = pd.DataFrame({**points, "best": False, "optimal": False, "y_title": "share of models"})
+            curve = steps_at_optima(calibration.t_star_by_model.values())
         elif calibration.t_star is not None:
-            rows = table[table["objective"] == objective].sort_values("temperature", kind="stable")
-            temperatures = rows["temperature"].to_numpy()
-            optimal = np.zeros(len(rows), dtype=bool)
-            for low, high in calibration.stretches or []:
-                optimal |= (temperatures >= low * (1 - 1e-9)) & (temperatures <= high * (1 + 1e-9))
-            t_star = np.abs(np.log(temperatures) - np.log(calibration.t_star)).argmin()
-            curve = rows[["temperature", "value"]].assign(best=np.arange(len(rows)) == t_star, optimal=optimal)
-            curve = thinned(curve).assign(y_title="objective (higher is better)")
+            rows = table[table["objective"] == objective]
+            curve = values_at_temperatures(rows, calibration.t_star, calibration.stretches or [])
         else:
             continue
         agreement = calibration.agreement_with(ROBUST)
-        frames.append(
+        curves.append(
             curve.assign(
                 objective=objective,
                 panel=TITLES.get(objective, objective),
@@ -69,28 +63,68 @@ def objective_curves(subject: Subject) -> pd.DataFrame:
                 alone=calibration.baseline.get(alone(ROBUST)),
             )
         )
-    if not frames:
+    if not curves:
         raise NothingToDraw
-    frame = pd.concat(frames, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
+    frame = pd.concat(curves, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
     return frame.astype({"after": float, "before": float, "alone": float})
 
 
+def steps_at_optima(optima: Iterable[float]) -> pd.DataFrame:
+    """Curve of the share of models whose T* is at most T: a step up at the T* of each model.
+
+    It goes from a little below the smallest T* to a little above the largest. No point is marked as best or optimal,
+    as these belong to single models.
+    """
+    t_star = np.sort(list(optima))
+    ends_of_steps = np.concatenate([[t_star[0] / 1.2], t_star, [t_star[-1] * 1.2]])
+    share = np.arange(len(t_star) + 1) / len(t_star)
+    # Each step is drawn from its left end to its right end.
+    points = {"temperature": np.repeat(ends_of_steps, 2)[1:-1], "value": np.repeat(share, 2)}
+    return pd.DataFrame({**points, "best": False, "optimal": False, "y_title": "share of models"})
+
+
+def values_at_temperatures(rows: pd.DataFrame, t_star: float, stretches: Sequence[tuple[float, float]]) -> pd.DataFrame:
+    """Curve of the values that a search computed, with T* and the temperatures that are as good.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Temperatures and values of one objective, in any order.
+    t_star : float
+        Chosen temperature.
+    stretches : sequence of (float, float)
+        Intervals of temperatures that are as good.
+    """
+    rows = rows.sort_values("temperature", kind="stable")
+    temperatures = rows["temperature"].to_numpy()
+
+    nearest_to_t_star = np.abs(np.log(temperatures) - np.log(t_star)).argmin()
+    best = np.arange(len(rows)) == nearest_to_t_star
+    optimal = np.zeros(len(rows), dtype=bool)
+    for low, high in stretches:
+        optimal |= (temperatures >= low * (1 - ROUNDING)) & (temperatures <= high * (1 + ROUNDING))
+
+    curve = rows[["temperature", "value"]].assign(best=best, optimal=optimal)
+    return thinned(curve).assign(y_title="objective (higher is better)")
+
+
 def thinned(curve: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a curve that an eye tells apart: extremes of each bin of log T, T*, and the ends of what is shaded."""
+    """Points that look like the whole curve: extremes in each bin of log T, T*, and the ends of optimal stretches."""
     if len(curve) <= 2 * BINS:
         return curve
     log_t = np.log(curve["temperature"].to_numpy())
     position = (log_t - log_t[0]) / (log_t[-1] - log_t[0])
     bins = (BINS * position).astype(int)
-    # By bin, and by value within a bin.
+    # Sorted by value within each bin, the first of a bin is its smallest value and the last its largest.
     order = np.lexsort((curve["value"].to_numpy(), bins))
     starts = np.flatnonzero(np.diff(bins[order], prepend=-1))
     ends = np.append(starts[1:], len(order)) - 1
-    lowest, highest = order[starts], order[ends]
+    smallest, largest = order[starts], order[ends]
 
-    before_edge_of_shade = np.flatnonzero(np.diff(curve["optimal"].to_numpy()))
+    # A stretch of optimal temperatures begins or ends between a row and the next.
+    changes = np.flatnonzero(np.diff(curve["optimal"].to_numpy()))
     best = np.flatnonzero(curve["best"])
-    rows = np.concatenate([[0, len(curve) - 1], lowest, highest, before_edge_of_shade, before_edge_of_shade + 1, best])
+    rows = np.concatenate([[0, len(curve) - 1], smallest, largest, changes, changes + 1, best])
     return curve.iloc[np.unique(rows)]
 
 
@@ -99,9 +133,9 @@ def best_objective(frame: pd.DataFrame) -> Finding:
     objectives = frame.drop_duplicates("objective")
     compared = objectives[objectives["after"].notna() & objectives["alone"].notna()]
     if compared.empty:
-        edges = int(objectives["edge"].sum())
-        kind = "optimum_at_edge" if edges else "optimum_inside"
-        return Finding(kind, numbers={"times": edges, "objectives": len(objectives)})
+        at_edge = int(objectives["edge"].sum())
+        kind = "optimum_at_edge" if at_edge else "optimum_inside"
+        return Finding(kind, numbers={"times": at_edge, "objectives": len(objectives)})
 
     models = int(frame["models"].iloc[0])
     if models < FEW_MODELS:
