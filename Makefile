@@ -2,6 +2,7 @@
 #              on Linux TORCH_BUILD=cpu or cuda chooses PyTorch's build
 # make audit   the demo; another: make audit CONFIG=configs/digits-generated.yaml, of one file RUN=name;
 #              of your own files: make audit MODEL=net.onnx DATA=images/, options: .venv/bin/gfscore audit --help
+# make audit ARGS=exports  LaTeX tables, model cards, Croissant, a research crate; ARGS=inputs: what needs a network
 # make gate    stop unless an audit passes: make gate AUDIT=digits; exit codes: .venv/bin/gfscore gate --help
 # make bundle  an audit as a folder to hand on, results/bundles/NAME: make bundle AUDIT=digits
 # make verify  check such a folder: make verify AUDIT=digits
@@ -19,7 +20,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 CORES ?= $(shell getconf _NPROCESSORS_ONLN)
-# Options for Snakemake, pytest or tools/lock.py: make audit ARGS=--dry-run
+# Options and targets for Snakemake, options for pytest or tools/lock.py: make audit ARGS=--dry-run
 ARGS ?=
 # The file of an audit, in place of config.yaml; names of its audits, in place of all
 CONFIG ?=
@@ -63,8 +64,8 @@ setup:
 
 audit: setup
 ifeq ($(MODEL),)
-	@PYTHONPATH=workflow_scripts "$(BIN)/python" -P -m gfscore.workflow.running --cores $(CORES) \
-	  $(if $(CONFIG),--configfile "$(CONFIG)") $(if $(RUN),--config 'run=[$(RUN)]') $(ARGS)
+	@PYTHONPATH=workflow_scripts "$(BIN)/python" -P -m gfscore.workflow.running \
+	  $(if $(CONFIG),--configfile "$(CONFIG)") $(if $(RUN),--config 'run=[$(RUN)]') --cores $(CORES) $(ARGS)
 else
 	@$(GFSCORE) audit --of-make --cores $(CORES) $(ARGS)
 endif

@@ -215,7 +215,7 @@ def test_a_damaged_table_is_named_with_the_command_that_makes_it_anew(small):
     refused = small.snakemake(*TABLES, check=False)
     assert refused.returncode != 0
     assert "Traceback" not in refused.text
-    (advice,) = set(re.findall(rf"(?s)error: {re.escape(name)}: .*?add (-R \S+) to the command", refused.text))
+    (advice,) = set(re.findall(rf"(?s)error: {re.escape(name)}: .*?add ARGS=\"(-R \S+)\" to make audit", refused.text))
     rules = small.ran(*TABLES, *advice.split())
     assert small.jobs_of_models(rules, until="build_report") == LOGITS
     assert contents(small) == before

@@ -56,7 +56,7 @@ def test_measures_of_two_networks_are_refused_with_both_files_and_the_remedy(sam
     attacked, words = samples.path("attacked"), str(refused.value)
     assert words.startswith("Linf/m: clean and attacked are not of one network: for 91 of 100 undisturbed samples ")
     assert f"the predictions in {LOGITS} and {attacked} differ" in words
-    assert words.endswith(f"by adding -R {LOGITS} {attacked} to the command")
+    assert words.endswith(f'by adding ARGS="-R {LOGITS} {attacked}" to make audit')
 
 
 def test_what_rounding_changes_is_no_other_network(samples):
@@ -84,7 +84,7 @@ def test_without_a_measure_of_logits_the_others_are_held_against_each_other(samp
     samples.add("distances", "minimal", clean_prediction=samples.clean)
     samples.add("attacked", "adversarial", clean_prediction=changed(samples.clean, 91))
     both = " ".join(map(samples.path, ("distances", "attacked")))
-    with pytest.raises(InputError, match=re.escape(f"adding -R {both} to")):
+    with pytest.raises(InputError, match=re.escape(f'adding ARGS="-R {both}" to')):
         samples.measured()
 
 

@@ -124,7 +124,7 @@ def test_what_robustbench_looks_like_afterwards_is_what_it_looked_like_before(tm
 
 
 def test_a_missing_file_is_named_with_the_remedy(tmp_path):
-    with pytest.raises(InputError, match=r"cifar10/L2/Ding2020MMA\.pt: missing.*snakemake --cores 1 inputs.*by hand"):
+    with pytest.raises(InputError, match=r"cifar10/L2/Ding2020MMA\.pt: missing.*make audit ARGS=inputs.*by hand"):
         open_saved(tmp_path, MMA)
     assert not list(tmp_path.iterdir())
 

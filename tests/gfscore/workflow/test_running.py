@@ -40,6 +40,12 @@ def test_snakemake_gets_the_options_as_they_are(tmp_path, monkeypatch):
     assert commands[0][-3:] == ["--configfile", "good.yaml", "--dry-run"]
 
 
+def test_make_passes_targets_after_options_that_would_take_them_for_values():
+    command = ["make", "--dry-run", "audit", "CONFIG=a.yaml", "RUN=a", "CORES=2", "ARGS=exports"]
+    printed = subprocess.run(command, cwd=running.SCRIPTS.parent, capture_output=True, text=True, check=True).stdout
+    assert printed.endswith("--configfile \"a.yaml\" --config 'run=[a]' --cores 2 exports\n")
+
+
 def test_an_environment_whose_path_a_shell_splits_is_refused_with_another_place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(subprocess, "Popen", lambda *given, **how: subprocess.CompletedProcess([], 0))

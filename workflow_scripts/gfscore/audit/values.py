@@ -702,8 +702,8 @@ def _refuse_networks(
     raise InputError(
         f"{item.model.label}: {reference.measure.name} and {item.measure.name} are not of one network: for {changed} "
         f"of {compared} undisturbed samples the predictions in {paths[0]} and {paths[1]} differ, more than rounding "
-        "explains. Its weights, or code that it uses, changed after one of them was made; make both again by adding -R "
-        f"{' '.join(outdated_files)} to the command"
+        "explains. Its weights, or code that it uses, changed after one of them was made; make both again by adding "
+        f'ARGS="-R {" ".join(outdated_files)}" to make audit'
     )
 
 

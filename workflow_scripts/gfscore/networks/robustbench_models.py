@@ -109,7 +109,7 @@ def load_network(folder: Path | str, *, dataset: str, threat: str, model: str, r
     for file in files:
         if not file.is_file():
             raise InputError(
-                f"{file}: missing, the checkpoint of {dataset}/{threat}/{model}; run `snakemake --cores 1 inputs` on a "
+                f"{file}: missing, the checkpoint of {dataset}/{threat}/{model}; run `make audit ARGS=inputs` on a "
                 "machine with internet, or place the file there by hand"
             )
     try:

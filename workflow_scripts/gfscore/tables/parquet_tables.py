@@ -416,7 +416,7 @@ def _decoded(path: Path | str, read: Callable[[], pa.Table]) -> pa.Table:
 
 
 def _remedy(path: Path | str) -> str:
-    return f"delete it and run the same command again, or add -R {path} to the command"
+    return f'delete it and run the same command again, or add ARGS="-R {path}" to make audit'
 
 
 def _frame(rows: pa.Table, table: Table) -> pd.DataFrame:

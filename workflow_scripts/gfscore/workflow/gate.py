@@ -159,7 +159,7 @@ def _require_networks(audit: PlannedAudit, verdict: Verdict) -> None:
         checkpoint = read_json(manifest)
         remedy = judge_anew(audit.name)
         if model.is_downloaded:
-            remedy = f"download it again by adding -R {manifest} to the command"
+            remedy = f'download it again by adding ARGS="-R {manifest}" to make audit'
         for file in checkpoint["files"]:
             _require_digest(file["path"], file["sha256"], audit, missing=f"put it back, or {remedy}")
 
