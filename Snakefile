@@ -101,6 +101,10 @@ onsuccess:
         else:
             named = config["run"][0] if len(config["run"]) == 1 else "NAME"
             print(f"\nThis run reports and stops nothing; what stops a pipeline: .venv/bin/gfscore gate {named}")
+    elif targets == {"exports"}:
+        print("", *(f"results/audits/{name}/exports: written" for name in config["run"]), sep="\n")
+    elif targets == {"inputs"}:
+        print("\nAll that a network is needed for is there; the rest runs offline.")
 
 
 onerror:
