@@ -118,6 +118,21 @@ def test_columns_of_a_frame_are_models_and_of_a_frame_of_logits_classes():
     pd.testing.assert_frame_equal(of_frame.classes, audit_logits(logits, labels, class_names=names).classes)
 
 
+def test_columns_in_another_order_than_the_classes_are_refused():
+    logits, labels = logits_and_labels(0)
+    names = list("abcde")
+    words = np.array(names)[labels]
+    frame = pd.DataFrame(logits, columns=names)
+    turned = frame[names[::-1]]
+    with pytest.raises(InputError, match=r"model: its columns are .*, class_names .*; give both in one order"):
+        audit_logits(turned, words, class_names=names)
+    for class_names in (None, names, list("vwxyz")):
+        with pytest.raises(InputError, match=r"second: its columns are .*, those of an earlier model .*; reorder"):
+            audit_logits({"first": frame, "second": turned}, labels, class_names=class_names)
+    renamed = audit_logits(frame, labels, class_names=list("vwxyz")).classes
+    assert renamed["value"].tolist() == audit_logits(logits, labels).classes["value"].tolist()
+
+
 def test_tensors_are_taken_as_they_come_out_of_a_network():
     logits, labels = logits_and_labels(0)
     expected = audit_logits(logits, labels).classes

@@ -260,7 +260,7 @@ def audit_logits(
     labels : array-like (N,)
         True classes, 0..K-1, or their names where these are given.
     class_names : sequence of K str, optional
-        By default the indices of the classes.
+        By default the names of the columns, or the indices of the classes.
     activation : {"softmax", "sigmoid", "sigmoid-of-softmax", "softmax-of-sigmoid"}
         Output layer of the score.
     temperature : float
@@ -283,8 +283,8 @@ def audit_logits(
     Raises
     ------
     InputError
-        For wrong shapes, non-finite logits, labels out of range, probabilities given as logits, names that are given
-        twice, K < 2, or a temperature of at most 0.
+        For wrong shapes, non-finite logits, labels out of range, probabilities given as logits, columns in another
+        order than the classes, names that are given twice, K < 2, or a temperature of at most 0.
 
     References
     ----------
@@ -333,16 +333,17 @@ def audit_logits(
 
 def _names_of_columns(logits_by_model: Mapping[str, Any], class_names: Sequence[str] | None) -> Sequence[str] | None:
     # Names of the classes: `class_names` if given, else the columns of data frames, the same in all of them.
-    if class_names is not None:
-        return list(map(str, class_names))
+    given = None if class_names is None else list(map(str, class_names))
     names: list[str] | None = None
     for model, data in logits_by_model.items():
         if isinstance(data, pd.DataFrame) and all(isinstance(column, str) for column in data.columns):
             columns = list(data.columns)
             if names is not None and columns != names:
                 raise InputError(f"{model}: its columns are {columns}, those of an earlier model {names}; reorder them")
+            if given is not None and columns != given and set(columns) == set(given):
+                raise InputError(f"{model}: its columns are {columns}, class_names {given}; give both in one order")
             names = columns
-    return names
+    return names if given is None else given
 
 
 def _where(name: str, noun: str) -> str:
