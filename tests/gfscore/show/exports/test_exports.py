@@ -115,16 +115,19 @@ def test_scores_of_other_samples_than_chose_the_temperature_are_said_to_be(calib
         table_of_models(calibrated.model_summary, calibrations=results),
         calibration_table(results, calibrated.model_summary, name="great-softmax"),
     ]
-    assert [", of the samples alone that did not choose T" in text for text in texts] == [split is not None] * 2
+    assert [", without the samples that chose T" in text for text in texts] == [split is not None] * 2
 
 
 def test_a_temperature_at_the_edge_of_the_search_has_a_star_in_both_tables(calibrated):
     summary, results, chosen = calibrated.model_summary, calibrated.calibration_results, "within_model_class_accuracy"
     for edge, title in ((True, "Cal. score*"), (False, "Cal. score")):
         marked = {name: result.model_copy(update={"edge": edge and name == chosen}) for name, result in results.items()}
-        assert f"{title} &" in table_of_models(summary, calibrations=marked)
-        cells = cells_of(calibration_table(marked, summary, name="great-softmax"))
-        assert [row[1].endswith("*") for row in cells] == [edge and name == chosen for name in results]
+        models = table_of_models(summary, calibrations=marked)
+        assert f"{title} &" in models
+        text = calibration_table(marked, summary, name="great-softmax")
+        assert [row[1].endswith("*") for row in cells_of(text)] == [edge and name == chosen for name in results]
+        # A caption explains the star where there is one.
+        assert ["*: optimum at the edge" in caption for caption in (models, text)] == [edge] * 2
 
 
 def test_table_of_calibrations_is_the_agreement_with_robust_accuracy_before_and_after(calibrated):

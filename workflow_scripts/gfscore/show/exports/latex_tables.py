@@ -30,6 +30,7 @@ from gfscore.core.numbers import (
 from gfscore.measures.declaration import Measure
 
 DECIMALS = 3
+
 MOST_COLUMNS = 12
 """Largest number of classes that stand in columns; more of them stand in rows, on as many pages as they need."""
 
@@ -37,10 +38,18 @@ OBJECTIVE_OF_PAPER = "within_model_class_accuracy"
 """Objective of the calibration that the paper's numbers follow."""
 
 MISSING = "--"
+"""Cell of a number that is undefined or unknown."""
+
 EDGE_MARK = "*"
-OTHER_SAMPLES = "of the samples alone that did not choose T"
-EDGE_NOTE = f"{EDGE_MARK}: optimum at the edge of the search, a wider one may choose another T"
+"""Behind a temperature, or the title of scores, whose optimum is at an end of the search."""
+
+EDGE_NOTE = f"{EDGE_MARK}: optimum at the edge of the search, a wider one may choose another T."
+
+SPLIT_NOTE = "without the samples that chose T"
+"""Of scores after a search on a part of the samples (`calibration: split`)."""
+
 CONSTANT_MARK = "*"
+"""Behind MISSING, for a classifier that gives all decoded images one class."""
 
 LATEX_SPECIAL = str.maketrans(
     {
@@ -93,28 +102,33 @@ def model_table(
         By objective; they say whether an optimum is at the edge of the search.
     """
     uncalibrated = _rows_at_calibration(summary, UNCALIBRATED)
+    order = "robust accuracy" if uncalibrated["robust_accuracy"].notna().any() else "score"
+    notes = [
+        f"{measure.title} ({name}) of {_models_and_dataset(uncalibrated)}, sorted by {order}.",
+        f"FP: class mean minus {setting(fp_lambda)} times RDI.",
+    ]
+
     frame = pd.DataFrame({"Model": uncalibrated["label"]})
     frame["Robust acc. (%)"] = uncalibrated["robust_accuracy"].map(_percentage, na_action=None)
     frame["Score"] = uncalibrated["value"]
-    at_most = ""
     if measure.undecided:
         frame["Score at most"] = uncalibrated["value_most"]
-        at_most = "At most: with open samples at their largest value. "
+        notes.append("At most: open samples count at their largest value.")
 
-    calibration = ""
     objectives = summary.loc[summary["calibration"] != UNCALIBRATED, "calibration"].unique().tolist()
     if objectives:
         objective = OBJECTIVE_OF_PAPER if OBJECTIVE_OF_PAPER in objectives else objectives[0]
-        edge = EDGE_MARK if calibrations[objective].edge else ""
-        title = f"Cal. score{edge}"
+        calibration = calibrations[objective]
+        title = f"Cal. score{EDGE_MARK}" if calibration.edge else "Cal. score"
         calibrated = _rows_at_calibration(summary, objective)
         frame[title] = uncalibrated["label"].map(calibrated.set_index("label")["value"])
+
         temperatures = calibrated["temperature"].unique()
-        t_star = "each model's own T"
-        if len(temperatures) == 1:
-            t_star = f"T = {temperature(temperatures[0])}"
-        calibration = f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{f' ({EDGE_NOTE})' if edge else ''}"
-        calibration += f", {OTHER_SAMPLES}. " if calibrations[objective].split else ". "
+        t_star = f"T = {temperature(temperatures[0])}" if len(temperatures) == 1 else "each model's own T"
+        samples = f", {SPLIT_NOTE}" if calibration.split else ""
+        notes.append(f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{samples}.")
+        if calibration.edge:
+            notes.append(EDGE_NOTE)
 
     for metric in MAIN:
         if metric.kind == "level":
@@ -125,15 +139,11 @@ def model_table(
                 frame[f"{metric.title} at most"] = uncalibrated["wcr_most"]
             frame["Worst class"] = uncalibrated["wcr_tied"].map(lambda names: with_ties(readable_classes(names)))
 
+    notes.append(_robust_accuracy_sources(uncalibrated))
     best_first = uncalibrated.sort_values(
         ["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last"
     )
-    order = "robust accuracy" if uncalibrated["robust_accuracy"].notna().any() else "score"
-    caption = (
-        f"{measure.title} ({name}) of {_models_and_dataset(uncalibrated)}, sorted by {order}. FP: class mean "
-        f"minus {setting(fp_lambda)} times RDI. {at_most}{calibration}{_robust_accuracy_sources(uncalibrated)}"
-    )
-    return latex_of(frame.loc[best_first.index], caption=caption, label=f"tab:{name}-models")
+    return latex_of(frame.loc[best_first.index], caption=" ".join(notes), label=f"tab:{name}-models")
 
 
 def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
@@ -153,21 +163,23 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     by_class = uncalibrated.pivot(index="label", columns="class_index", values="value")
     means = _means_over_samples(uncalibrated, "value")
     best_first = means.sort_values(ascending=False, kind="stable").index
-    ends = ""
+    notes = [f"{measure.title} ({name}) by class of {_models_and_dataset(uncalibrated)}."]
     if measure.undecided:
         most = uncalibrated.pivot(index="label", columns="class_index", values="value_most")
         by_class = by_class.combine(most, _ranges_in_words)
         means = _ranges_in_words(means, _means_over_samples(uncalibrated, "value_most"))
-        ends = " From what is known to what open samples allow."
+        notes.append("Ranges: open samples count at their smallest and at their largest value.")
+    confidence = percent(uncalibrated["confidence"].iloc[0])
+    notes += [
+        "All: mean over all samples.",
+        f"The simultaneous {confidence} intervals stand in class_scores.csv.",
+    ]
+    caption = " ".join(notes)
 
     table = by_class.loc[best_first]
     table.columns = classes_of(uncalibrated)
     classes = len(table.columns)
     table["All"] = means
-    caption = (
-        f"{measure.title} ({name}) by class of {_models_and_dataset(uncalibrated)}.{ends} All: mean over all samples. "
-        f"The simultaneous {percent(uncalibrated['confidence'].iloc[0])} intervals stand in class_scores.csv."
-    )
     label = f"tab:{name}-classes"
     if classes > MOST_COLUMNS:
         frame = table.T.rename_axis(index="Class", columns=None).reset_index()
@@ -222,14 +234,17 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
     frame = pd.DataFrame(rows).astype({"Uncalibrated": float, "Calibrated": float})
 
     first = next(iter(calibrations.values()))
-    samples = f", {OTHER_SAMPLES}" if first.split else ""
+    samples = f", {SPLIT_NOTE}" if first.split else ""
     clean = first.baseline[alone(ROBUST)]
     clean_accuracy = MISSING if clean is None else f"{clean:.{DECIMALS}f}"
-    caption = (
-        f"Spearman correlation with robust accuracy of {name}{samples}, {_models_and_dataset(uncalibrated)}. "
-        f"Clean accuracy alone: {clean_accuracy}. {EDGE_NOTE}. {_robust_accuracy_sources(uncalibrated)}"
-    )
-    return latex_of(frame, caption=caption, label=f"tab:{name}-calibration")
+    notes = [
+        f"Spearman correlation with robust accuracy of {name}{samples}, {_models_and_dataset(uncalibrated)}.",
+        f"Clean accuracy alone: {clean_accuracy}.",
+    ]
+    if frame["T"].str.endswith(EDGE_MARK).any():
+        notes.append(EDGE_NOTE)
+    notes.append(_robust_accuracy_sources(uncalibrated))
+    return latex_of(frame, caption=" ".join(notes), label=f"tab:{name}-calibration")
 
 
 def _rows_at_calibration(table: pd.DataFrame, calibration: str) -> pd.DataFrame:
@@ -264,17 +279,18 @@ def projection_table(models: pd.DataFrame) -> str:
     models : DataFrame
         Rows of projection_models of one mapper. Numbers are printed with three significant digits, not as percentages.
     """
-    compared = models["group_attributes"].dropna()
-    attributes = ""
-    if len(compared):
-        attributes = f", the last three mean over {_span(compared)} attributes"
-    caption = (
-        f"Scores over all sensitive attributes by task, {_models_and_mapper(models)} Acc, DP, EOpp, EOdd: of all "
-        f"samples{attributes}. Tol, Dev: of {_span(models['n'])} samples, mean over {_span(models['dimensions'])} "
-        "dimensions. The attribute that is the task itself is left out. Higher is better for Acc and Tol, lower for "
-        f"others. {_explanations_of_marks(models, MOVE_COLUMNS)}"
-    )
-    return _by_task(models, {**SAMPLE_COLUMNS, **MOVE_COLUMNS}, caption=caption, name="projection")
+    attributes = models["group_attributes"].dropna()
+    over_attributes = f", the last three averaged over {_span(attributes)} attributes" if len(attributes) else ""
+    dimensions = _span(models["dimensions"])
+    notes = [
+        f"Scores over all sensitive attributes by task, {_models_and_mapper(models)}.",
+        f"Acc, DP, EOpp, EOdd: of all samples{over_attributes}.",
+        f"Tol, Dev: of {_span(models['n'])} samples, averaged over {dimensions} dimensions.",
+        "The attribute that is the task itself is left out.",
+        "Higher is better for Acc and Tol, lower for the others.",
+        *_explanations_of_marks(models, MOVE_COLUMNS),
+    ]
+    return _by_task(models, {**SAMPLE_COLUMNS, **MOVE_COLUMNS}, caption=" ".join(notes), name="projection")
 
 
 def coupling_table(models: pd.DataFrame) -> str:
@@ -285,8 +301,8 @@ def coupling_table(models: pd.DataFrame) -> str:
     models : DataFrame
         Rows of projection_models of one mapper.
     """
-    caption = f"Coupling by task, {_models_and_mapper(models)} {_explanations_of_marks(models, COUPLING_COLUMNS)}"
-    return _by_task(models, COUPLING_COLUMNS, caption=caption, name="coupling")
+    notes = [f"Coupling by task, {_models_and_mapper(models)}.", *_explanations_of_marks(models, COUPLING_COLUMNS)]
+    return _by_task(models, COUPLING_COLUMNS, caption=" ".join(notes), name="coupling")
 
 
 def _by_task(models: pd.DataFrame, columns: Mapping[str, str], *, caption: str, name: str) -> str:
@@ -319,22 +335,22 @@ def _projected_cell(row: pd.Series, column: str) -> str:
 
 def _models_and_mapper(models: pd.DataFrame) -> str:
     distinct = models[["threat", "model"]].drop_duplicates()
-    return f"{counted(len(distinct), 'model')} on the mapper {models['mapper'].iloc[0]}."
+    return f"{counted(len(distinct), 'model')} on the mapper {models['mapper'].iloc[0]}"
 
 
 def _span(counts: pd.Series) -> str:
     return count_range(counts.min(), counts.max())
 
 
-def _explanations_of_marks(models: pd.DataFrame, columns: Mapping[str, str]) -> str:
-    # Explanations of the marks that the table uses.
+def _explanations_of_marks(models: pd.DataFrame, columns: Mapping[str, str]) -> list[str]:
+    # A sentence for each mark that the table uses.
     constant = models["constant"].astype(bool)
     explanations = []
     if constant.any():
         explanations.append(f"{MISSING}{CONSTANT_MARK}: constant, one class for all decoded images.")
     if models.loc[~constant, list(columns.values())].isna().any(axis=None):
-        explanations.append(f"{MISSING}: undefined, as Dev where moves have one side.")
-    return " ".join(explanations)
+        explanations.append(f"{MISSING}: undefined, such as Dev where moves have one side only.")
+    return explanations
 
 
 # ---- LaTeX ----
