@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore.audit.class_changes import class_changes
 from gfscore.audit.comparison import compared_models, comparison_tables
 from gfscore.audit.samples import ExpectedSamples
-from gfscore.audit.settings import ComparisonSettings
+from gfscore.audit.settings import ComparisonSettings, IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
@@ -40,10 +41,12 @@ class Folder:
         frame = pd.DataFrame(rows | {"prediction": self.labels, "value": values})
         self.samples[f"m{index}", measure] = frame.iloc[order]
 
-    def compare(self, **changes):
+    def compare(self, *, together=None, **changes):
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
         settings = SETTINGS.model_copy(update=changes)
-        tables, about = comparison_tables(inputs.uncalibrated(), NAMES, settings=settings, fp_lambda=0.5)
+        tables, about = comparison_tables(
+            inputs.uncalibrated(), NAMES, settings=settings, fp_lambda=0.5, together=together
+        )
         return SimpleNamespace(comparison=about, **tables)
 
 
@@ -110,6 +113,25 @@ def test_many_comparisons_are_made_with_the_best_model_alone(tmp_path):
     about = tables.comparison["great"]
     assert about["every_pair"] is False and about["pairs_listed"] == 3 and about["pairs_corrected_for"] == 6
     assert set(of(tables.comparisons)["first_model"]) == {about["reference"].split("/")[1]}
+
+
+def test_pairs_with_models_that_were_left_out_are_corrected_for(tmp_path):
+    folder = Folder(tmp_path, models=2, n=60)
+    alone, counted = folder.compare(), folder.compare(together=3)
+    assert counted.comparison["great"]["pairs_corrected_for"] == 3
+    widths = [of(tables.comparisons).eval("high - low") for tables in (alone, counted)]
+    assert (widths[0] < widths[1]).all()
+
+
+def test_changes_of_classes_count_models_that_were_left_out(tmp_path):
+    folder = Folder(tmp_path, models=3, n=60)
+    inputs = audit_inputs(tmp_path, folder.models, MEASURES, folder.samples, included=["none/m0", "none/m1"])
+    pairs = {model: model for model in inputs.included}
+    asked = {"pairs": pairs, "measures": ["great"]}
+    changes = class_changes(inputs, inputs, NAMES, **asked, intervals=IntervalSettings(confidence=0.9))
+    alone = replace(inputs, subject=replace(inputs.subject, models=tuple(pairs)))
+    strict = class_changes(alone, alone, NAMES, **asked, intervals=IntervalSettings(confidence=1 - 0.1 * 2 / 3))
+    np.testing.assert_allclose(changes["low"], strict["low"])
 
 
 def test_undecided_samples_count_for_either_model():

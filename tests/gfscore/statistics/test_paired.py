@@ -257,6 +257,24 @@ def test_too_many_comparisons_leave_the_pairs_with_the_best_but_correct_for_all(
     np.testing.assert_array_equal([part.best, part.worst], [whole.best, whole.worst])
 
 
+def test_corrections_count_models_that_were_left_out(rng):
+    values, labels = made_values(rng, [[0.3, 0.3], [0.36, 0.36], [0.4, 0.4]], 150)
+    result = compare(values, labels, **SETTINGS, together=5)
+    strict = compare(values, labels, **SETTINGS | {"alpha": ALPHA * 3 / 10})
+    for counted, alone in ((result.by_class, strict.by_class), (result.overall, strict.overall)):
+        for bound in ("low", "high"):
+            np.testing.assert_allclose(counted[bound], alone[bound], atol=1e-9)
+    plain = compare(values, labels, **SETTINGS)
+    for name in ("p_holm", "p_bh", "p_by"):
+        assert (result.overall[name] >= plain.overall[name] - 1e-12).all()
+    assert (result.overall["p_holm"] > plain.overall["p_holm"]).any()
+    # Twenty hypotheses in place of six.
+    one_sided = (np.array([0.006, 1, 1]), np.ones(3))
+    pairs = [[0, 1], [0, 2], [1, 2]]
+    assert rank_intervals(one_sided, pairs, models=3, alpha=0.05)[0].max() == 2
+    assert rank_intervals(one_sided, pairs, models=3, alpha=0.05, family=10)[0].max() == 1
+
+
 def test_one_model_cannot_be_compared():
     with pytest.raises(InputError, match="at least 2 models"):
         compare(np.ones((1, 4)), np.array([0, 0, 1, 1]), **SETTINGS)

@@ -62,6 +62,10 @@ class AuditFolder:
         """Labels "threat/model" of models that may be guessing."""
         return read_json(self.selection_file)["guessing"]
 
+    def left_out(self) -> int:
+        """Number of models that take no part."""
+        return len(read_json(self.selection_file)["excluded"])
+
     def table(self, name: str) -> pd.DataFrame:
         """Rows of one of its tables."""
         return read_table(self.table_file(name), TABLES[name], expect={"audit": self.audit})

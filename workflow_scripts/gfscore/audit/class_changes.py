@@ -62,11 +62,13 @@ def class_changes(
     classes = len(class_names)
     frames = []
     compared = list(product(pairs.items(), measures))
+    # Intervals hold for all rows together, and for those that models left out would have.
+    together = len(compared) + len(measures) * len(earlier.left_out | later.left_out)
     for (model, earlier_model), measure in compared:
         earlier_rows = release_rows(earlier.sample_values(earlier_model, measure))
         differences = paired(earlier_rows, later.sample_values(model, measure), where=f"{measure} of {model.label}")
         bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
-        low, high = bounds.interval((1 - intervals.confidence) / len(compared))
+        low, high = bounds.interval((1 - intervals.confidence) / together)
         first = class_means(differences.earlier_low, differences.labels, classes)
         second = class_means(differences.later_low, differences.labels, classes)
         frames.append(

@@ -4,6 +4,7 @@ Tables `comparisons`, `model_comparisons`, `rank_intervals`, `lambda_swaps` and 
 families of tests: of all pairs of models, and in `comparisons` of all classes too.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -120,6 +121,7 @@ def comparison_tables(
     *,
     settings: ComparisonSettings,
     fp_lambda: float,
+    together: int | None = None,
     label_error_rates: ArrayLike | None = None,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, object]]]:
     """Tables of COMPARISON_TABLES by name, and the contents of comparison.json.
@@ -134,6 +136,8 @@ def comparison_tables(
     settings : ComparisonSettings
     fp_lambda : float
         Weight lambda of RDI in FP.
+    together : int, optional
+        Number of models that corrections count: those of `values`, and those left out (see AuditValues.left_out).
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that bounds, p-values and rank intervals allow for.
     """
@@ -146,7 +150,12 @@ def comparison_tables(
     summaries = {}
     for measure, models in by_measure.items():
         tables, summaries[measure] = compared_models(
-            models, class_names, settings=settings, fp_lambda=fp_lambda, label_error_rates=label_error_rates
+            models,
+            class_names,
+            settings=settings,
+            fp_lambda=fp_lambda,
+            together=together,
+            label_error_rates=label_error_rates,
         )
         for name, frame in tables.items():
             frames[name].append(frame)
@@ -159,6 +168,7 @@ def compared_models(
     *,
     settings: ComparisonSettings,
     fp_lambda: float,
+    together: int | None = None,
     label_error_rates: ArrayLike | None = None,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, object]]:
     """Tables of one measure by name, and its entry of comparison.json.
@@ -167,7 +177,7 @@ def compared_models(
     ----------
     models : sequence of SampleValues
         Values of the measure at T = 1, one for each model.
-    class_names, settings, fp_lambda, label_error_rates
+    class_names, settings, fp_lambda, together, label_error_rates
         See comparison_tables.
     """
     rows = []
@@ -185,7 +195,10 @@ def compared_models(
         "metric_ranks": pd.concat(places_by_metric, ignore_index=True),
     }
 
-    comparison, reason = comparison_of(models, settings=settings, label_error_rates=label_error_rates)
+    together = together or len(models)
+    comparison, reason = comparison_of(
+        models, settings=settings, together=together, label_error_rates=label_error_rates
+    )
     summary: dict[str, object] = {
         "models": len(models),
         "compared": comparison is not None,
@@ -211,7 +224,7 @@ def compared_models(
     summary |= {
         "every_pair": comparison.every_pair,
         "pairs_listed": len(comparison.pairs),
-        "pairs_corrected_for": len(models) * (len(models) - 1) // 2,
+        "pairs_corrected_for": math.comb(together, 2),
         "classes": len(comparison.classes),
         "reference": None if comparison.every_pair else models[order[0]].model.label,
         "confidence": confidence,
@@ -220,7 +233,11 @@ def compared_models(
 
 
 def comparison_of(
-    models: Sequence[SampleValues], *, settings: ComparisonSettings, label_error_rates: ArrayLike | None = None
+    models: Sequence[SampleValues],
+    *,
+    settings: ComparisonSettings,
+    together: int | None = None,
+    label_error_rates: ArrayLike | None = None,
 ) -> tuple[Comparison | None, str | None]:
     """Paired comparison of the models for one measure.
 
@@ -229,6 +246,8 @@ def comparison_of(
     models : sequence of SampleValues
         Values of the measure, one for each model.
     settings : ComparisonSettings
+    together : int, optional
+        Number of models that corrections count; see comparison_tables.
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that it allows for.
 
@@ -255,6 +274,7 @@ def comparison_of(
         value_range=measure.value_range,
         alpha=1 - settings.confidence,
         most=settings.most,
+        together=together,
         upper_values=np.stack([values.high for values in models]),
         error_rate=error_rate,
     )

@@ -259,7 +259,13 @@ class Tabulation:
             label_error_rates=self.label_error_rates,
             fp_lambda=self.settings.disparity.fp_lambda,
         )
-        return remedy_tables(self.remedies, self.class_names, verdicts=verdicts, intervals=intervals)
+        return remedy_tables(
+            self.remedies,
+            self.class_names,
+            verdicts=verdicts,
+            intervals=intervals,
+            together=len(self.settings.remedies),
+        )
 
     def _tables_without_temperature(self, values: Sequence[SampleValues]) -> Iterator[TableGroup]:
         # Tables that do not depend on the temperature.
@@ -270,6 +276,7 @@ class Tabulation:
             names,
             settings=settings.comparison,
             fp_lambda=settings.disparity.fp_lambda,
+            together=len(self.audit_values.subject.models),
             label_error_rates=self.label_error_rates,
         )
         yield TableGroup(comparisons, {"comparison": summary})

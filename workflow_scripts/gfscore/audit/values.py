@@ -313,6 +313,14 @@ class AuditValues:
         return {model.label for model in self.included}
 
     @cached_property
+    def left_out(self) -> set[str]:
+        """Labels of the models that take no part.
+
+        The samples decided which these are, so whatever holds for several models together counts these as well.
+        """
+        return {model.label for model in self.subject.models} - self.included_labels
+
+    @cached_property
     def listed(self) -> SampleList:
         """Samples of the dataset."""
         return SampleList.read(self.dataset)

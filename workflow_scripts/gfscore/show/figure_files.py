@@ -69,6 +69,7 @@ class DrawnAudit:
             measures=subject.measures,
             fp_lambda=self.fp_lambda,
             guessing=self.folder.guessing(),
+            left_out=self.folder.left_out(),
             measured=values_by_score,
             pictures=read_all_pictures(self.pictures),
             seed=self.seed,

@@ -6,6 +6,7 @@ All statements are based on the differences of two models' values of the same sa
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -70,6 +71,7 @@ def compare(
     value_range: tuple[float, float],
     alpha: float,
     most: int,
+    together: int | None = None,
     upper_values: NDArray[np.float64] | None = None,
     error_rate: ArrayLike = 0.0,
 ) -> Comparison:
@@ -90,6 +92,9 @@ def compare(
         Error probability of each of three families: differences of classes, differences of aggregates, and ranks.
     most : int
         Largest number of comparisons (pairs x classes) to list.
+    together : int, optional
+        Number of models, at least M, that all corrections count; M by default. More where the samples decided which
+        models are compared.
     upper_values : ndarray of shape (M, N), optional
         Largest possible values, where samples are undecided.
     error_rate : float, or array_like of shape (K,)
@@ -132,7 +137,8 @@ def compare(
         error_rate=float(rates.max()),
     )
 
-    family = len(every) * len(classes)
+    pairs_together = math.comb(together or models, 2)
+    family = pairs_together * len(classes)
     groups = []
     for label, rate in zip(classes, rates, strict=True):
         pairing_of_class = replace(pairing, error_rate=float(rate))
@@ -141,13 +147,13 @@ def compare(
     by_class = _differences(_Compared.joined(groups), family=family)
 
     everything = np.arange(samples)
-    together = _compared(pairing, everything, pairs, alpha=alpha, family=len(every))
-    overall = _differences(together, family=len(every))
+    of_everything = _compared(pairing, everything, pairs, alpha=alpha, family=pairs_together)
+    overall = _differences(of_everything, family=pairs_together)
 
-    one_sided = together.above, together.below
+    one_sided = of_everything.above, of_everything.below
     if not every_pair:
-        one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * len(every)))
-    best, worst = rank_intervals(one_sided, every, models=models, alpha=alpha)
+        one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * pairs_together))
+    best, worst = rank_intervals(one_sided, every, models=models, family=pairs_together, alpha=alpha)
     return Comparison(order, pairs, every_pair, classes, by_class, overall, best, worst)
 
 
@@ -242,7 +248,7 @@ def _smaller_direction(p_values):
 
 
 def rank_intervals(
-    p_values: Sequence[NDArray[np.float64]], pairs: ArrayLike, *, models: int, alpha: float
+    p_values: Sequence[NDArray[np.float64]], pairs: ArrayLike, *, models: int, alpha: float, family: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Simultaneous confidence intervals of the ranks of models.
 
@@ -259,6 +265,8 @@ def rank_intervals(
         Number of models M.
     alpha : float
         Error probability of all intervals together.
+    family : int, optional
+        Number of pairs, at least P, that the correction counts; P by default.
 
     Returns
     -------
@@ -271,7 +279,7 @@ def rank_intervals(
     Mogstad, Romano, Shaikh and Wilhelm 2024, Theorem 3.1.
     """
     pairs = np.asarray(pairs).reshape(-1, 2)
-    significant = holm(np.concatenate(p_values), family=2 * len(pairs)) <= alpha
+    significant = holm(np.concatenate(p_values), family=2 * (family or len(pairs))) <= alpha
     first, second = pairs.T
     winners = np.concatenate([first, second])[significant]
     losers = np.concatenate([second, first])[significant]

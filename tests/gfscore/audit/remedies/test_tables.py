@@ -149,7 +149,7 @@ def test_the_gates_other_rules_and_wrong_labels_count_in_the_verdict_on_a_remedy
     assert verdicts_by_model(values, CLASSES, rules=parsed_rules([rule]), **asked) == {"none/M": "INCONCLUSIVE"}
 
 
-def test_the_remedy_of_a_model_that_was_excluded_counts_in_the_verdicts_on_the_others():
+def test_the_remedy_of_a_model_that_was_excluded_counts_in_what_is_said_of_the_others():
     # The samples decide which models are excluded, so that those left are judged as strictly as all would be.
     made = remedy([0.1, 0.6, 0.8], [0.5, 0.6, 0.5])
     lowest = made.judged.bounds(3, intervals=INTERVALS).lower(0.05 / 2).min()
@@ -163,4 +163,8 @@ def test_the_remedy_of_a_model_that_was_excluded_counts_in_the_verdicts_on_the_o
             accuracies={},
             remedies=[made],
         )
-        assert tabulation._remedy_tables()["remedy_models"].iloc[0]["verdict_after"] == verdict
+        tables = tabulation._remedy_tables()
+        assert tables["remedy_models"].iloc[0]["verdict_after"] == verdict
+        share = INTERVALS.model_copy(update={"confidence": 1 - (1 - INTERVALS.confidence) / planned})
+        alone = remedy_tables([made], CLASSES, verdicts={}, intervals=share)["remedy_classes"]
+        np.testing.assert_array_equal(tables["remedy_classes"]["low"], alone["low"])

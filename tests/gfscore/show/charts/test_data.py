@@ -517,6 +517,10 @@ def test_disparity_of_a_model_with_missing_samples_is_shown_without_chance():
     # The other's is corrected for both.
     own = summary.loc[~first & (summary["measure"] == GREAT), "rdi_p"].iloc[0]
     assert rdi.dropna().item() == pytest.approx(min(1, 2 * own))
+    # And for models that were left out.
+    frame, _ = of("disparity_bars", {"class_scores": audit.class_scores, "model_summary": summary}, left_out=1)
+    left = frame[frame["metric"] == "rdi"]["p"].dropna().item()
+    assert left == pytest.approx(min(1, 3 * own))
     frame, finding = of(
         "disparity_bars", {"class_scores": audit.class_scores, "model_summary": summary.assign(rdi_p=np.nan)}
     )

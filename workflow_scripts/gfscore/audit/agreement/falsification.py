@@ -265,7 +265,7 @@ def contradicted(
     return right, right & ~censored & (score > distance)
 
 
-def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:
+def mean_scores_against_distances(rows: pd.DataFrame, *, left_out: int) -> NDArray[np.object_]:
     """Whether the mean score of each model is refuted by its mean distance.
 
     Refuted where the mean score surely exceeds the mean distance, by Holm over the models at the confidence of the
@@ -276,6 +276,8 @@ def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:
     ----------
     rows : DataFrame
         Rows of `falsification` at T = 1 of all samples, one per model, of one score and one measure of distances.
+    left_out : int
+        Number of models that take no part, which Holm's adjustment counts (see AuditValues.left_out).
 
     Returns
     -------
@@ -283,6 +285,6 @@ def mean_scores_against_distances(rows: pd.DataFrame) -> NDArray[np.object_]:
         REFUTED, NOT_SETTLED or NOT_REFUTED.
     """
     above = rows["mean_score"].to_numpy() > rows["mean_distance"].to_numpy()
-    sure = is_significant(holm(rows["p_mean"], family=len(rows)), level=1 - rows["confidence"].to_numpy())
+    sure = is_significant(holm(rows["p_mean"], family=len(rows) + left_out), level=1 - rows["confidence"].to_numpy())
     broken = rows["censored"].to_numpy() == 0
     return np.select([above & sure & broken, above], [REFUTED, NOT_SETTLED], NOT_REFUTED).astype(object)

@@ -115,7 +115,7 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
     class_scores["n"] -= class_scores["n_missing"]
     findings = [
         *_of_attacks(tables, verdict, measures, judged),
-        *_of_distances(tables),
+        *_of_distances(tables, verdict),
         *_of_certificates(tables),
         *_of_masking(tables),
         *_of_classes(class_scores, verdict, judged),
@@ -141,7 +141,7 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
     measured = tables.model_summary[tables.model_summary["measure"].isin(names)]
     measured = measured.assign(label=model_labels(measured))
     measured = measured.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
-    # Excluded models too: which ones are left depends on the samples.
+    # Of models left out too; see AuditValues.left_out.
     together = len(measured) + len(names) * len(verdict.excluded)
     classes = tables.class_scores.groupby(["measure", *KEY], sort=False)
     bounds = []
@@ -237,16 +237,17 @@ def _passing_model_falls(robustness: pd.DataFrame, verdict: Judgement) -> Iterat
     )
 
 
-def _of_distances(tables: AuditTables) -> Iterator[Finding]:
+def _of_distances(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
     table = tables.named("falsification")
     uncalibrated = table["calibration"] == UNCALIBRATED
     rows_of_models = table[(table["class_index"] == ALL) & uncalibrated & table["rate"].notna()]
     for (score, distances), rows in rows_of_models.groupby(["measure", "distances"], sort=False):
         if rows["rate"].max() == 0:
             continue
+        states = mean_scores_against_distances(rows, left_out=len(verdict.excluded))
         numbers = {
             "models": len(rows),
-            "refuted": int((mean_scores_against_distances(rows) == REFUTED).sum()),
+            "refuted": int((states == REFUTED).sum()),
             "least": rows["rate"].min(),
             "most": rows["rate"].max(),
         }

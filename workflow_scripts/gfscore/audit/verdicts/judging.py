@@ -101,7 +101,7 @@ def judge(
     selection = selection or {}
     excluded = [ModelRemark.model_validate(entry) for entry in selection.get("excluded", [])]
     warned = [ModelRemark.model_validate(entry) for entry in selection.get("warned", [])]
-    # Alpha is split over excluded models too, since the samples that are judged decided which ones to exclude.
+    # Alpha is split over models left out too; see AuditValues.left_out.
     models = len(candidates) + len(excluded)
     rule_verdicts = [judge_rule(candidates, rule, rules=len(rules), models=models, lam=lam) for rule in rules]
     verdict = combine([rule.verdict for rule in rule_verdicts])

@@ -22,7 +22,7 @@ def shares(subject: Subject) -> pd.DataFrame:
     rows = subject.rows("class_errors")
     independent = rows["corruption"].isna().all()
     rows = with_images(rows).sort_values("class_index", kind="stable")
-    models = rows["label"].nunique()
+    models = rows["label"].nunique() + subject.left_out
     classes = rows["class_index"].nunique()
 
     frames = []

@@ -76,6 +76,8 @@ class Subject:
         Name of the measure that a chart is about.
     guessing : collection of str
         Labels "threat/model" of models that may be guessing.
+    left_out : int
+        Number of models that take no part, which corrections for several models count (see AuditValues.left_out).
     measured : mapping of str to sequence of SampleValues
         Values of each score, one per model, for charts that draw samples at random, with `seed`.
     pictures : mapping of str to mapping of str to ndarray
@@ -88,6 +90,7 @@ class Subject:
     fp_lambda: float
     measure: str | None = None
     guessing: Collection[str] = ()
+    left_out: int = 0
     measured: Mapping[str, Sequence[SampleValues]] = field(default_factory=dict)
     pictures: Mapping[str, Mapping[str, NDArray[np.generic]]] = field(default_factory=dict)
     seed: int = 0

@@ -32,7 +32,7 @@ def disparities(subject: Subject) -> pd.DataFrame:
     # Chance is not known of a model of which samples are missing.
     tested = rows["rdi_p"].notna()
     adjusted = rows["rdi_p"].astype(float)
-    adjusted[tested] = holm(rows.loc[tested, "rdi_p"], family=len(rows))
+    adjusted[tested] = holm(rows.loc[tested, "rdi_p"], family=len(rows) + subject.left_out)
     samples = scores.groupby("label")["n"].sum()
     rows = rows.assign(n=rows["label"].map(samples), p=adjusted, model=names)
     rows = rows.sort_values(["value", "label"], ascending=[False, True])

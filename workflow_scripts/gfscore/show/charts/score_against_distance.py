@@ -20,7 +20,7 @@ def claims(subject: Subject) -> pd.DataFrame:
     rows = some(rows[rows["class_index"] == ALL])
     frames = []
     for _, models in rows.groupby("distances", sort=False):
-        frames.append(models.assign(state=mean_scores_against_distances(models)))
+        frames.append(models.assign(state=mean_scores_against_distances(models, left_out=subject.left_out)))
     frame = pd.concat(frames, ignore_index=True)
     frame["name"] = frame["label"] + "  " + frame["rate"].map(number)
     frame["model"] = frame["label"]

@@ -28,6 +28,7 @@ def similarities(subject: Subject) -> pd.DataFrame:
     rows = rows[rows["class_index"].isna()]
     models = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     names = dict(zip(models, without_threat(models), strict=True))
+    pairs_left_out = math.comb(len(models) + subject.left_out, 2) - math.comb(len(models), 2)
 
     cells_of_kinds = []
     for kind, title in KINDS.items():
@@ -35,7 +36,8 @@ def similarities(subject: Subject) -> pd.DataFrame:
         tested = pairs["p_value"].notna()
         p = pd.Series(math.nan, index=pairs.index)
         if tested.any():
-            p[tested] = false_discovery(pairs.loc[tested, "p_value"], family=int(tested.sum()), method="bh")
+            family = int(tested.sum()) + pairs_left_out
+            p[tested] = false_discovery(pairs.loc[tested, "p_value"], family=family, method="bh")
         cells = {}
         for row in pairs.assign(p=p).itertuples():
             earlier, later = sorted((row.first, row.second), key=models.index)

@@ -124,7 +124,14 @@ def render_page(
     measures = settings.measures
     index = ModelsAndClasses(tables.class_scores)
     screen = first_screen(tables, verdict, measures, index)
-    subject = Subject(tables, measures, settings.fp_lambda, guessing=verdict.guessing, pictures=pictures or {})
+    subject = Subject(
+        tables,
+        measures,
+        settings.fp_lambda,
+        guessing=verdict.guessing,
+        left_out=len(verdict.excluded),
+        pictures=pictures or {},
+    )
     charts, undrawn = drawn_charts(subject)
 
     judged = {(rule.measure, rule.statistic) for rule in verdict.rules}
