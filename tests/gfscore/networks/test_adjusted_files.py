@@ -186,7 +186,8 @@ def test_a_network_without_a_last_bias_gets_one_around_it(tmp_path, architecture
     np.testing.assert_allclose(torch.load(target)["offsets"], OFFSETS)
 
 
-def test_a_folder_of_transformers_stays_one(tmp_path):
+@pytest.mark.parametrize("file", ["model.safetensors", "model.safetensors.index.json"])
+def test_a_folder_of_transformers_stays_one(tmp_path, file):
     from gfscore.networks.compatibility import import_torchvision
 
     import_torchvision()
@@ -197,15 +198,16 @@ def test_a_folder_of_transformers_stays_one(tmp_path):
         num_labels=4,
     )  # fmt: skip
     network = transformers.ViTForImageClassification(config).eval()
-    network.save_pretrained(tmp_path / "vit")
+    network.save_pretrained(tmp_path / "vit", max_shard_size="2KB" if "index" in file else "5GB")
     (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps({"image_mean": [0.5]}))
     target = tmp_path / "new" / "model.safetensors"
-    written(described(tmp_path / "vit" / "model.safetensors", "transformers"), target)
+    written(described(tmp_path / "vit" / file, "transformers"), target)
     adjusted = transformers.ViTForImageClassification.from_pretrained(target.parent).eval()
     with torch.no_grad():
         moved = adjusted(pixel_values=IMAGE).logits - network(pixel_values=IMAGE).logits
     np.testing.assert_allclose(moved, np.tile(OFFSETS, (5, 1)), atol=1e-5)
-    assert (target.parent / "preprocessor_config.json").is_file()
+    names = {path.name for path in target.parent.iterdir()}
+    assert names == {"model.safetensors", "config.json", "preprocessor_config.json"}
 
 
 def test_a_network_of_timm_keeps_its_names(tmp_path):

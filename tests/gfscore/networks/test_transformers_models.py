@@ -20,6 +20,16 @@ PIXELS = {"image_shape": [3, 8, 8], "channel_order": "rgb", "value_range": 1, "m
 MODEL = {"dataset": "z", "threat": "none", "model": "M"}
 
 
+class Runs:
+    """Object whose unpickling writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
 def opened(path, *, classes=4, **settings):
     entry = {"source": "transformers", "path": str(path), "url": None, "sha256": None, **PIXELS}
     manifest = describe_checkpoint({**entry, **settings}, identity=MODEL)
@@ -53,6 +63,63 @@ def test_a_folder_of_transformers_gives_the_logits_of_its_network(folder):
     np.testing.assert_array_equal(named.logits(IMAGES), classifier.logits(IMAGES))
     with pytest.raises(InputError, match=r"no output 'features'; it has logits \(n, 4\)"):
         opened(path / "model.safetensors", output="features")
+
+
+def saved_as(path, network, kind):
+    """File that names the weights, of the network saved anew in this way."""
+    for file in path.glob("model*"):
+        file.unlink()
+    if kind == "safetensors in parts":
+        network.save_pretrained(path, max_shard_size="2KB")
+        return path / "model.safetensors.index.json"
+    state = network.state_dict()
+    if kind == "bin":
+        torch.save(state, path / "pytorch_model.bin")
+        return path / "pytorch_model.bin"
+    index = {"metadata": {}, "weight_map": {}}
+    for number in (1, 2):
+        name = f"pytorch_model-0000{number}-of-00002.bin"
+        part = dict(list(state.items())[number - 1 :: 2])
+        torch.save(part, path / name)
+        index["weight_map"].update(dict.fromkeys(part, name))
+    (path / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    return path / "pytorch_model.bin.index.json"
+
+
+@pytest.mark.parametrize("kind", ["safetensors in parts", "bin", "bin in parts"])
+def test_weights_are_read_from_every_file_that_save_pretrained_wrote(folder, kind):
+    path, network = folder
+    file = saved_as(path, network, kind)
+    expected = network(pixel_values=torch.from_numpy(IMAGES) - 0.5).logits.detach()
+    np.testing.assert_allclose(opened(file).logits(IMAGES), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_every_part_belongs_to_the_identity_and_none_is_run(folder):
+    path, network = folder
+    index = saved_as(path, network, "bin in parts")
+    part = path / "pytorch_model-00002-of-00002.bin"
+    entry = {"source": "transformers", "path": str(index), "url": None, "sha256": None, **PIXELS}
+    first = describe_checkpoint(entry, identity=MODEL, record=False)["sha256"]
+    weights = torch.load(part)
+    torch.save({name: value + 1 for name, value in weights.items()}, part)
+    assert describe_checkpoint(entry, identity=MODEL, record=False)["sha256"] != first
+    torch.save({"code": Runs(path / "it-ran"), **weights}, part)
+    with pytest.raises(InputError, match=r"pytorch_model-00002-of-00002\.bin: refused, nothing in it was run"):
+        opened(index)
+    assert not (path / "it-ran").exists()
+    part.unlink()
+    with pytest.raises(InputError, match=r"pytorch_model-00002-of-00002\.bin"):
+        opened(index)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{}", '{"weight_map": {}}', '{"weight_map": {"a": "../b.bin"}}', "{", '{"weight_map": {"a": 1}}']
+)
+def test_an_index_that_names_no_files_of_its_folder_is_refused(folder, content):
+    path, _ = folder
+    (path / "pytorch_model.bin.index.json").write_text(content)
+    with pytest.raises(InputError, match=r"index\.json: (names no files of weights|is no PyTorch)"):
+        opened(path / "pytorch_model.bin.index.json")
 
 
 def test_its_configuration_is_a_part_of_its_identity(folder):

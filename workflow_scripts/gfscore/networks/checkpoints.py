@@ -19,6 +19,7 @@ from gfscore.core.names import shortened
 from gfscore.networks.callables import ARGUMENTS_OF_AN_AUDIT
 from gfscore.networks.checkpoint_files import NEEDS_PINNED_DIGEST
 from gfscore.networks.model_source import Settings
+from gfscore.networks.sources.transformers import parts_of
 
 ALLOWED = {
     "argparse.Namespace": "the options of the training script, kept beside the weights",
@@ -229,6 +230,14 @@ def _is_state_dict(content: Content) -> bool:
     if not isinstance(content, Mapping) or not content:
         return False
     return all(isinstance(value, Tensor) for value in content.values())
+
+
+def stored_weights(settings: Settings, path: Path | str, *, which: str) -> dict[str, Tensor]:
+    """State dict of a checkpoint, or of all files that an index names; see `load_checkpoint` and `weights_of`."""
+    weights = {}
+    for file in parts_of(path) or [Path(path)]:
+        weights.update(weights_of(load_checkpoint(settings, file), file, which=which))
+    return weights
 
 
 # Loading

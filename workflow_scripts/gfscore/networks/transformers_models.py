@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
+from gfscore.networks.checkpoints import stored_weights
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.model_source import Settings
 from gfscore.networks.number_types import all_in_float32_where_most
 from gfscore.networks.outputs import first_line
-from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
+from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHT_FILES
 from gfscore.networks.torch_models import with_preprocessing
 from gfscore.networks.wrappers import wrap
 
@@ -40,7 +42,7 @@ REDIRECTIONS = {
 def open_classifier(
     settings: Settings, path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier of transformers with the weights of a .safetensors file; nothing is downloaded, no code of it is run.
+    """Classifier of transformers with its weights from local files; nothing is downloaded, no code of it is run.
 
     Parameters
     ----------
@@ -67,10 +69,8 @@ def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Mo
     """Network with its weights, from preprocessed images to what it returns; parameters as of `open_classifier`."""
     del classes
     path = Path(path)
-    if path.name != WEIGHTS:
-        raise InputError(
-            f"{path}: transformers' weights are read from a file {WEIGHTS}; save them as such, in one file"
-        )
+    if path.name not in WEIGHT_FILES:
+        raise InputError(f"{path}: transformers' weights are in a file {' or '.join(WEIGHT_FILES)}; name that")
     configuration = path.with_name(CONFIGURATION)
     try:
         configured = json.loads(configuration.read_text(encoding="utf-8"))
@@ -91,13 +91,14 @@ def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Mo
     # Its warnings name web pages and options that do not apply here.
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    weights = stored_weights({}, path, which="model")
     try:
-        network, loading = transformers.AutoModelForImageClassification.from_pretrained(
-            path.parent,
-            use_safetensors=True,
-            output_loading_info=True,
-            local_files_only=True,
-            trust_remote_code=False,
+        config = transformers.AutoConfig.from_pretrained(path.parent, local_files_only=True, trust_remote_code=False)
+        with torch.device("meta"):
+            empty = transformers.AutoModelForImageClassification.from_config(config, trust_remote_code=False)
+        # The library reads no file of weights itself, so that none is unpickled.
+        network, loading = type(empty).from_pretrained(
+            None, config=config, state_dict=weights, output_loading_info=True
         )
     # Configurations and weights of others may fail in any way.
     except Exception as error:

@@ -25,6 +25,7 @@ from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.onnx_files import data_files
 from gfscore.networks.sources.probe import Fit
 from gfscore.networks.sources.trained import Trained
+from gfscore.networks.sources.transformers import parts_of
 from gfscore.networks.training_settings import training_methods
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings, mapper_kinds
 from gfscore.workflow.user_files import FileState, OptionalFile, present, size_of, state
@@ -216,18 +217,22 @@ class PlannedModel:
         """Settings that determine a fetched classifier: its entry without published figures."""
         return without(self.entry, PUBLISHED)
 
+    def weight_files(self) -> list[Path]:
+        """Further files of weights, which the file of the entry names: data of ONNX, parts of transformers."""
+        if self.path and self.source.name == "onnx":
+            return data_files(self.path)
+        if self.path and self.source.name == "transformers":
+            return parts_of(self.path)
+        return []
+
     def placed_files(self) -> list[str]:
         """Files of an entry without url, as inputs, so that their replacement is noticed; empty for other entries.
 
-        An ONNX file comes with the files next to it that hold its weights. Missing files are left out, which
-        fetch_checkpoint reports.
+        The files of `weight_files` are among them. Missing files are left out, which fetch_checkpoint reports.
         """
         if self.path is None or self.is_downloaded:
             return []
-        paths = [self.path]
-        if self.source.name == "onnx":
-            paths += map(str, data_files(self.path))
-        return list(filter(present, paths))
+        return list(filter(present, [self.path, *map(str, self.weight_files())]))
 
     @property
     def architecture(self) -> str | None:
@@ -255,7 +260,9 @@ class PlannedModel:
         if isinstance(settings, Trained) and settings.training.device == "cpu":
             return 1
         size = size_of(self.network.path)
-        return LARGE_NETWORK_THREADS if size is None else threads_for_size(size)
+        if size is None:
+            return LARGE_NETWORK_THREADS
+        return threads_for_size(size + sum(size_of(str(file)) or 0 for file in self.network.weight_files()))
 
     def logit_check(self, *, samples: str | None, on_failure: str) -> PlainSettings:
         """Settings of the check of the model's logits, as params.

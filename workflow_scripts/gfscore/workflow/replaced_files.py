@@ -11,7 +11,6 @@ from gfscore.core import digests
 from gfscore.core.digests import require_pinned
 from gfscore.core.errors import InputError
 from gfscore.networks.model_source import Manifest
-from gfscore.networks.onnx_files import data_files
 from gfscore.workflow.entries import PlannedDataset, PlannedModel
 from gfscore.workflow.plan import PlannedAudit
 from gfscore.workflow.user_files import RESULTS
@@ -70,11 +69,10 @@ def _missing_of_model(model: PlannedModel) -> dict[str, str]:
     if not _is_made(path) and not Path(path).exists():
         return {path: _no_such(path, f"file, of model {model.label}")}
     messages: dict[str, str] = {}
-    if model.source.name == "onnx":
-        for file in data_files(path):
-            if not file.exists():
-                message = f"{file}: there is no such file, which holds weights of {path}; put it beside that file"
-                messages[str(file)] = message
+    for file in model.weight_files():
+        if not file.exists():
+            message = f"{file}: there is no such file, which holds weights of {path}; put it beside that file"
+            messages[str(file)] = message
     return messages
 
 

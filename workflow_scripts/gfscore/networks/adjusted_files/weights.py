@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from gfscore.core.errors import InputError
 from gfscore.networks.adjusted_files.shift import AdjustedFiles, output_shift
 from gfscore.networks.architecture_files import PACKAGE
-from gfscore.networks.checkpoints import load_checkpoint, weights_of
+from gfscore.networks.checkpoints import stored_weights
 from gfscore.networks.model_source import Settings, module_of
 from gfscore.networks.number_types import with_float32_images
 from gfscore.networks.outputs import probe_images
-from gfscore.networks.sources.transformers import CONFIGURATION
+from gfscore.networks.sources.transformers import CONFIGURATION, INDEX, WEIGHTS
 from gfscore.networks.wrappers import NetworkLogits, logits_of_network, tensors_in
 
 PASSED_ON = {
@@ -104,7 +104,7 @@ def write_adjusted(
     shift = torch.from_numpy(output_shift(offsets, settings, columns=columns, where=path))
 
     name = None if logits.logarithms else last_bias(value, network)
-    weights = weights_of(load_checkpoint(settings, path), path, which=settings.get("weights", "model"))
+    weights = stored_weights(settings, path, which=settings.get("weights", "model"))
     key = _key_of(name, weights) if name else None
     unpinned = {**settings, "path": str(target), "sha256": None, "trust_pickle": False, "weights": "model"}
     if name and key and network.get_parameter(name).numel() == columns:
@@ -112,9 +112,10 @@ def write_adjusted(
         weights[key] = (bias.detach().double() + shift).to(bias.dtype)
         _save(weights, target, like=path)
         # A folder of timm or transformers is one with its configuration and preprocessing.
-        if path.with_name(CONFIGURATION).is_file() and path.name == target.name:
+        if path.with_name(CONFIGURATION).is_file() and target.name == WEIGHTS:
             for file in sorted(path.parent.glob("*.json")):
-                shutil.copyfile(file, target.with_name(file.name))
+                if not file.name.endswith(INDEX):
+                    shutil.copyfile(file, target.with_name(file.name))
         return AdjustedFiles(unpinned, f"in the last bias, {key}")
     if settings["source"] not in RECIPES or logits.selected is not None:
         raise InputError(
@@ -180,11 +181,13 @@ def _key_of(name: str, weights: Mapping[str, Tensor]) -> str | None:
 def _save(weights: Mapping[str, Tensor], target: Path, *, like: Path) -> None:
     with like.open("rb") as file:
         is_safetensors = file.read(9)[8:] == b"{"
-    if not is_safetensors:
+    if not is_safetensors and target.name != WEIGHTS:
         torch.save(dict(weights), target)
         return
-    with safe_open(like, framework="pt") as original:
-        metadata = original.metadata()
+    metadata = {"format": "pt"}
+    if is_safetensors:
+        with safe_open(like, framework="pt") as original:
+            metadata = original.metadata()
     save_file({name: value.contiguous() for name, value in weights.items()}, target, metadata=metadata)
 
 

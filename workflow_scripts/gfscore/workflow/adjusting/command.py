@@ -16,7 +16,7 @@ from gfscore.core.files import LOGIT_ENDINGS, read_json, require_free, write_tex
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number
 from gfscore.networks.offset_settings import Objective
-from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
+from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHT_FILES, WEIGHTS
 from gfscore.workflow.adjusting.remedy_entry import REMEDY, with_remedy
 from gfscore.workflow.config_files import read_file
 from gfscore.workflow.new_audit import command as new_audit
@@ -192,7 +192,7 @@ def targets_of(sections: Mapping[str, Any], audit: str, to: Path | None) -> dict
 
 
 def _target_of(model: str, path: Path, audit: str, to: Path | None) -> Path:
-    in_folder = path.name == WEIGHTS and path.with_name(CONFIGURATION).is_file()
+    in_folder = path.name in WEIGHT_FILES and path.with_name(CONFIGURATION).is_file()
     if in_folder:
         return (to or RESULTS / audit / f"{model}-adjusted") / WEIGHTS
     if to is None:

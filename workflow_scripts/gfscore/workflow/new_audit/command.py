@@ -54,8 +54,8 @@ Audit models of your own on data of your own. Looks at both, says what was found
 results/audits/NAME/report.html is the page. A second time the file that stands there is run as it is.
 
 MODEL  .onnx; .pth, .pt or .safetensors with --architecture; TorchScript and .pt2 with --trust-code; a folder with
-       config.json and model.safetensors; a timm or torchvision name with weights on this machine; a folder of these;
-       or logits: .npz, .parquet, .csv
+       config.json and weights, of timm or transformers; a timm or torchvision name with weights on this machine; a
+       folder of these; or logits: .npz, .parquet, .csv
 DATA   class folders; images with a CSV file of path and label; arrays of images and labels, .npz or .npy; Parquet with
        image and label; CIFAR's own files. For logits: a file of labels, or none where they hold their labels
 

@@ -20,7 +20,7 @@ from gfscore.networks.architecture_files import PACKAGE
 from gfscore.networks.checkpoints import load_checkpoint, weights_of
 from gfscore.networks.compatibility import import_timm, import_torchvision
 from gfscore.networks.programs import KINDS, kind_of_program, require_usable
-from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHTS
+from gfscore.networks.sources.transformers import CONFIGURATION, WEIGHT_FILES
 from gfscore.networks.timm_models import RESERVED
 from gfscore.workflow.new_audit.logit_files import find_logits
 from gfscore.workflow.new_audit.new_model import (
@@ -134,7 +134,7 @@ def _program(path: Path, request: Request) -> NewModel:
 def _weights(path: Path, request: Request) -> NewModel:
     name = name_from(path.stem)
     if request.architecture is None:
-        if path.name == WEIGHTS and path.with_name(CONFIGURATION).is_file():
+        if path.name in WEIGHT_FILES and path.with_name(CONFIGURATION).is_file():
             return _hub(path.parent)
         raise InputError(
             f"{path}: holds weights, not the network that they belong to; add --architecture (make: ARCHITECTURE=), "
@@ -194,11 +194,12 @@ def _arguments_of_torchvision(network: str, path: Path) -> PlainSettings:
 
 def _hub(folder: Path) -> NewModel:
     config = read_json_file(folder / CONFIGURATION)
-    path = folder / WEIGHTS
-    if not path.is_file():
+    paths = [folder / name for name in WEIGHT_FILES if (folder / name).is_file()]
+    if not paths:
         raise InputError(
-            f"{folder}: has {CONFIGURATION} but no {WEIGHTS}; save the model with safetensors, in one file"
+            f"{folder}: has {CONFIGURATION} but no weights ({' '.join(WEIGHT_FILES)}); save it with save_pretrained"
         )
+    path = paths[0]
     name = name_from(folder.resolve().name)
     architecture = config.get("architecture")
     pretrained = config.get("pretrained_cfg")

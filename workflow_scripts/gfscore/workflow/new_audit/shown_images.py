@@ -25,6 +25,7 @@ from gfscore.networks.number_types import number_words
 from gfscore.networks.onnx_files import model_files
 from gfscore.networks.outputs import first_line, require_head
 from gfscore.networks.precision import reproducible_arithmetic
+from gfscore.networks.sources.transformers import parts_of
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.class_order import check_logits, check_order, match_classes
 from gfscore.workflow.new_audit.data_files import NewData
@@ -170,7 +171,7 @@ def look_at(
 @contextmanager
 def arithmetic_of(model: NewModel) -> Iterator[int]:
     """Arithmetic of a model, and its threads, as in the steps of the audit, whose time is to be foreseen."""
-    files = model_files(model.path) if model.entry["source"] == "onnx" else [Path(model.path)]
+    files = model_files(model.path) if model.entry["source"] == "onnx" else [Path(model.path), *parts_of(model.path)]
     threads = threads_for_size(sum(file.stat().st_size for file in files))
     with reproducible_arithmetic(threads=threads):
         yield threads
