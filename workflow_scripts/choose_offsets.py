@@ -10,7 +10,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.measures import kind_of
 from gfscore.measures.adversarial import Adversarial
 from gfscore.measures.job import MeasuringJob, open_job, searching_in
-from gfscore.measures.progress import forget
+from gfscore.measures.progress import remove_progress
 from gfscore.networks.offset_settings import OffsetSettings
 from gfscore.networks.precision import FULL
 from gfscore.remedies import offsets
@@ -48,7 +48,7 @@ def choose_offsets(job: MeasuringJob, settings: OffsetSettings, *, search: str =
     classes = read_json(job.dataset)["classes"]
     record = choice.file(settings=settings, measure=job.measure, classes=classes, identity=opened.identity)
     write_json(job.output, record.model_dump())
-    forget(job.progress)
+    remove_progress(job.progress)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gfscore.core.files import write_json
-from gfscore.measures.progress import forget
+from gfscore.measures.progress import remove_progress
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.projection.boundaries import require_same_shape
 from gfscore.projection.mappers.conditions import chosen_categories, condition_names
@@ -69,7 +69,7 @@ def train_mapper(
         "settings": settings,
     }
     write_json(outputs["manifest"], manifest)
-    forget(path_to_progress)
+    remove_progress(path_to_progress)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 
 from gfscore.core.files import write_json
 from gfscore.images.manifests import open_described
-from gfscore.measures.progress import forget
+from gfscore.measures.progress import remove_progress
 from gfscore.networks.trained import TrainingProgress, save_classifier
 from gfscore.workflow.jobs import logged_job
 
@@ -52,7 +52,7 @@ def train_model(
     metadata = {**identity, **metadata, "trained_on": train.digest}
     sha256 = save_classifier(path_to_checkpoint, network, metadata=metadata)
     write_json(path_to_manifest, {**identity, "sha256": sha256, **manifest})
-    forget(path_to_progress)
+    remove_progress(path_to_progress)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from gfscore.workflow.catalogue import CATALOGUE
 
 
 def kept_part(folder):
-    from gfscore.measures.progress import in_parts
+    from gfscore.measures.progress import compute_in_parts
 
-    in_parts(["a"], lambda _: samples(), **of_part(folder))
+    compute_in_parts(["a"], lambda _: samples(), **of_part(folder))
     (path,) = (folder / "parts").rglob("*.parquet")
     return path
 
@@ -32,12 +32,12 @@ def samples():
 
 
 def read_kept_part(path):
-    from gfscore.measures.progress import in_parts
+    from gfscore.measures.progress import compute_in_parts
 
     def made_again(_):
         raise InputError(f"{path}: made again")
 
-    frame = in_parts(["a"], made_again, **of_part(path.parents[2]))
+    frame = compute_in_parts(["a"], made_again, **of_part(path.parents[2]))
     return [frame[name].to_numpy() for name in frame]
 
 

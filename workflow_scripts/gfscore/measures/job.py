@@ -176,7 +176,7 @@ def measure_in_batches(
                 weights=job.weights,
                 size=job.batch_size,
             )
-            frame = progress.in_parts(
+            frame = progress.compute_in_parts(
                 range(batches.count),
                 batches.measure,
                 table=table,
@@ -190,9 +190,9 @@ def measure_in_batches(
             )
         earlier = f", {measured_before} more measured before" if measured_before else ""
         print(f"{len(unmeasured)} samples, {time.monotonic() - started:.1f} s on {device}{earlier}")
-        write_table(job.output, table, kept_samples.completed(frame, every_sample), identity=identity)
-        progress.forget(job.progress)
-        kept_samples.keep()
+        write_table(job.output, table, kept_samples.complete(frame, every_sample), identity=identity)
+        progress.remove_progress(job.progress)
+        kept_samples.write()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Finished parts of long work, kept on disk so that a job that was killed goes on where it stopped.
+"""Finished parts of a job, kept on disk so that it goes on where it stopped if it is killed.
 
-Also values of samples, which a larger or smaller subset of the same dataset can take over.
+Also values of samples, kept for later jobs on a larger or smaller subset of the same dataset.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 from gfscore.tables.table import Table
 
 PASSES = "passes"
-"""Key of the counts of passes in the metadata of what is kept."""
+"""Key of the counts of forward and backward passes in the metadata of a kept file."""
 
 Part = TypeVar("Part")
 
 
-def in_parts(
+def compute_in_parts(
     parts: Sequence[Part],
     compute: Callable[[Part], pd.DataFrame],
     *,
@@ -34,16 +34,16 @@ def in_parts(
     folder: str | Path,
     identity: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Rows of all parts, one below the other; kept parts are read, the others computed and kept.
+    """Rows of all parts, one below the other; parts kept by an earlier job are read, the others computed and kept.
 
-    A part that was kept under another identity, or is damaged, is computed again. Passes that made a kept part count as
-    if they were made now (see gfscore.networks.passes). Prints one line per part with the time that is left. The caller
-    removes the folder (`forget`) once the whole is safely written.
+    A part that was kept under another identity, or is damaged, is computed again. The passes of a kept part are added
+    to those of this process (see gfscore.networks.passes). Prints one line per part with the time that is left. The
+    caller removes the folder (`remove_progress`) once the whole table is written.
 
     Parameters
     ----------
     parts : sequence
-        Descriptions of the parts.
+        Descriptions of the parts; their texts tell them apart.
     compute : callable
         compute(part): rows of a part, a DataFrame in the columns of the table.
     table : Table
@@ -52,20 +52,25 @@ def in_parts(
         Where parts are kept.
     identity : mapping
         Everything that decides the numbers.
+
+    Returns
+    -------
+    DataFrame
+        In the columns of the table.
     """
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    kept_parts = Path(folder) / digest[:16]
+    parts_folder = Path(folder) / digest[:16]
     started = time.monotonic()
     computed = 0
     frames = []
-    for index, chunk in enumerate(parts):
-        path = kept_parts / f"{index:06d}.parquet"
-        part_identity = {**identity, "part": str(chunk)}
+    for index, part in enumerate(parts):
+        path = parts_folder / f"{index:06d}.parquet"
+        part_identity = {**identity, "part": str(part)}
         frame = _read_kept(path, table, part_identity)
         if frame is None:
-            earlier = passes.counts()
-            frame = compute(chunk)
-            write_table(path, table, frame, identity={**part_identity, PASSES: passes.counts_since(earlier)})
+            passes_before = passes.counts()
+            frame = compute(part)
+            write_table(path, table, frame, identity={**part_identity, PASSES: passes.counts_since(passes_before)})
             computed += 1
             seconds = (time.monotonic() - started) / computed * (len(parts) - index - 1)
             print(f"part {index + 1} of {len(parts)}: done, about {seconds:.0f} s left")
@@ -75,17 +80,17 @@ def in_parts(
     return pd.concat(frames, ignore_index=True)
 
 
-def forget(folder: str | Path) -> None:
-    """Remove the folder of `in_parts`, if there is one."""
+def remove_progress(folder: str | Path) -> None:
+    """Remove the folder that a job keeps its finished parts in, if there is one."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 class KeptSamples:
-    """Rows of the samples of one measure of one model, kept for any other subset of so many samples of each class.
+    """Rows of one measure of one model, by sample, that jobs on smaller and larger subsets of a dataset share.
 
-    Values belong to a sample, its seed and the measure's other settings, so the size of a subset is no part of their
-    identity; they may differ in the last bits from those computed in other batches, as sums depend on the batch size.
-    Empty where the settings ask for no such subset, and where the file is missing or has another identity.
+    Only for a subset with a number of samples per class (`subset: per_class`), which a larger one contains; for other
+    settings nothing is read or written. The values of a sample depend on its seed and the measure's settings, not on
+    the size of the subset, but for the last bits, as sums depend on the batch size.
 
     Parameters
     ----------
@@ -100,43 +105,44 @@ class KeptSamples:
     """
 
     def __init__(self, folder: str | Path, table: Table, identity: Mapping[str, Any], *, version: str) -> None:
-        """Read the rows that are kept."""
+        """Read the kept rows; none where the file is missing, damaged or has another identity."""
         settings = json.loads(identity["settings"])
         subset = settings.get("subset") or {}
         self.path = Path(folder) / "kept.parquet"
-        self.nested = bool(subset.get("per_class"))
+        self.shared = bool(subset.get("per_class"))
         self._table = table
         self._identity = dict(identity)
         self._identity["settings"] = json.dumps({**settings, "subset": None}, sort_keys=True)
         self._identity["version"] = version
-        self._frame = _read_kept(self.path, table, self._identity) if self.nested else None
+        self._frame = _read_kept(self.path, table, self._identity) if self.shared else None
 
     def missing(self, sample_id: NDArray[np.str_]) -> NDArray[np.int64]:
-        """Positions (m,) of the samples, by their names (n,), that have no rows."""
+        """Positions (m,) of the samples without rows, among those of these identifiers (n,)."""
         if self._frame is None:
             return np.arange(len(sample_id))
         kept_ids = self._frame["sample_id"].to_numpy(dtype=str)
         return np.flatnonzero(~np.isin(sample_id, kept_ids))
 
-    def completed(self, frame: pd.DataFrame | None, sample_id: NDArray[np.str_]) -> pd.DataFrame:
-        """Rows of all samples in the order of their names (n,): those that are kept, and `frame`, those computed."""
-        frames = [rows for rows in (self._frame, frame) if rows is not None]
+    def complete(self, computed: pd.DataFrame | None, sample_id: NDArray[np.str_]) -> pd.DataFrame:
+        """Add the computed rows, and return those of all samples in the order of their identifiers (n,)."""
+        frames = [rows for rows in (self._frame, computed) if rows is not None]
         self._frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
         position = pd.Series(np.arange(len(sample_id)), index=sample_id)
-        chosen = self._frame[self._frame["sample_id"].isin(position.index)]
+        rows = self._frame[self._frame["sample_id"].isin(position.index)]
         # Several rows of one sample stay in their order.
-        order = np.argsort(position[chosen["sample_id"]].to_numpy(), kind="stable")
-        return chosen.iloc[order].reset_index(drop=True)
+        order = np.argsort(position[rows["sample_id"]].to_numpy(), kind="stable")
+        return rows.iloc[order].reset_index(drop=True)
 
-    def keep(self) -> None:
-        """Write all rows, kept and computed; nothing where the settings ask for no subset of each class."""
-        if self.nested:
+    def write(self) -> None:
+        """Write all rows, kept and computed, for later jobs."""
+        if self.shared:
             identity = {**self._identity, PASSES: passes.counts()}
             write_table(self.path, self._table, self._frame, identity=identity)
 
 
 def _read_kept(path: Path, table: Table, identity: Mapping[str, Any]) -> pd.DataFrame | None:
+    # Rows of a kept file, whose passes are added to those of this process; None where they have to be computed.
     if not path.is_file():
         return None
     try:
@@ -144,7 +150,7 @@ def _read_kept(path: Path, table: Table, identity: Mapping[str, Any]) -> pd.Data
         kept_identity = read_identity(path)
         if PASSES not in kept_identity:
             raise InputError(f"{path}: kept by an earlier version, which did not count passes")
-    # What was cut off by a full disk, edited by hand, or is of other settings is computed again, which is cheap.
+    # A file that was cut off by a full disk, edited by hand, or is of other settings: computing again is cheap.
     except InputError as error:
         print(f"not used: {error}")
         return None

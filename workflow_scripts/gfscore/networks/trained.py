@@ -144,7 +144,7 @@ Stateful = nn.Module | torch.optim.Optimizer | LRScheduler | torch.amp.GradScale
 class TrainingProgress:
     """State of a training after an epoch, saved in one file.
 
-    The caller removes the file after the result is written (gfscore.measures.progress.forget removes its folder).
+    The caller removes the file after the result is written (`remove_progress` removes its folder).
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ class AttackedImages:
                 size=self.batch_size,
             )
             identity = {**self.identity, "round": number, "offsets": offsets.tolist(), "batch_size": self.batch_size}
-            frame = progress.in_parts(
+            frame = progress.compute_in_parts(
                 range(batches.count), batches.measure, table=ATTACKED_POINTS, folder=self.folder, identity=identity
             )
             logits = np.stack(frame["logits"].to_list()).astype(np.float32)
