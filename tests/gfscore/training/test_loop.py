@@ -126,6 +126,17 @@ def test_bad_arguments_are_named(colours):
         train(*colours, "ERM", arguments={"widht": 3})
 
 
+def test_a_last_batch_of_one_image_is_no_batch_of_its_own():
+    assert [loop._batch_sizes(images, 4) for images in (1, 4, 9, 10)] == [[1], [4], [4, 5], [4, 4, 2]]
+    assert loop._batch_sizes(3, 1) == [1, 1, 1]
+    images = np.random.default_rng(0).random((9, 3, 32, 32)).astype(np.float32)
+    # Its last feature map is a single pixel, of which batch normalisation takes no single image.
+    network = train(
+        images, np.arange(9) % 2, "ERM", architecture="timm/mobilenetv2_050", arguments={}, epochs=1, batch_size=4
+    )
+    assert network(torch.from_numpy(images[:1])).isfinite().all()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_a_missing_gpu_is_an_error_and_not_a_slow_training(colours):
     with pytest.raises(InputError, match=r"finds no CUDA device; run this .* device: cpu"):

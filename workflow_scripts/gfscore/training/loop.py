@@ -185,12 +185,13 @@ def train_classifier(
         targets = torch.from_numpy(np.asarray(labels, dtype=np.int64))
         held_out = _held_out_rows(targets.numpy(), objective.held_out, classes=classes, seed=settings.seed)
         rows_trained_on = torch.from_numpy(np.setdiff1d(np.arange(len(targets)), held_out))
+        batch_sizes = _batch_sizes(len(rows_trained_on), settings.batch_size)
         trainer = Trainer(
             network,
             objective,
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
-            steps=-(-len(rows_trained_on) // settings.batch_size),
+            steps=len(batch_sizes),
             epochs=settings.epochs,
             device=device,
             recipe=settings.recipe,
@@ -205,7 +206,7 @@ def train_classifier(
             first_epoch = progress.restore(objects=trainer.objects, memory=objective.memory, generator=generator)
         for epoch in range(first_epoch, settings.epochs):
             order = torch.randperm(len(rows_trained_on), generator=generator)
-            batches = rows_trained_on[order].split(settings.batch_size)
+            batches = rows_trained_on[order].split(batch_sizes)
             with seeded(settings.seed, epoch):
                 for rows, pixels in _pixels_of_batches(images, batches):
                     trainer.step(pixels, targets[rows])
@@ -216,6 +217,17 @@ def train_classifier(
         if objective.finish is not None:
             objective.finish(network)
         return network.cpu().eval()
+
+
+def _batch_sizes(images: int, batch_size: int) -> list[int]:
+    # A single image that is left joins the last batch, since networks with batch statistics need two.
+    sizes = [batch_size] * (images // batch_size)
+    left = images % batch_size
+    if left == 1 and sizes:
+        sizes[-1] += 1
+    elif left:
+        sizes.append(left)
+    return sizes
 
 
 def _pixels_of_batches(images: Images, batches: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
