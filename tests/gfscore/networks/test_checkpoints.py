@@ -250,6 +250,16 @@ def test_batch_counters_may_be_absent_and_half_precision_is_widened():
     assert network[0].weight.dtype == torch.float32
 
 
+@pytest.mark.parametrize("number_type", [torch.int8, torch.uint8, torch.bool])
+def test_whole_numbers_under_the_names_of_real_ones_are_refused(number_type, tmp_path):
+    network = nn.Linear(3, 2)
+    weights = {"weight": (100 * network.weight.detach()).to(number_type), "bias": network.bias.detach()}
+    name = str(number_type).removeprefix("torch.")
+    with pytest.raises(InputError, match=rf"w\.pt: 8-bit whole numbers .*: weight {name}; .*save them in float32"):
+        load_weights(network, weights, tmp_path / "w.pt")
+    load_weights(network, {name: value.half() for name, value in network.state_dict().items()}, tmp_path / "w.pt")
+
+
 def quantized(tensor):
     return torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8)
 
@@ -269,7 +279,7 @@ def quantized(tensor):
 def test_tensors_of_other_kinds_are_refused(change, tmp_path):
     torch.save({**WEIGHTS, "0.weight": change(WEIGHTS["0.weight"])}, tmp_path / "w.pt")
     # Some are refused when they are read, the others when they are to be used.
-    message = r"w\.pt: (the weights cannot be loaded .*; save them again as dense tensors|nothing in it was run)"
+    message = r"w\.pt: (the weights cannot be loaded .*; save them again as dense tensors|nothing in it was run|8-bit whole numbers)"
     with pytest.raises(InputError, match=message):
         content = load_checkpoint(PLAIN, tmp_path / "w.pt")
         load_weights(nn.Sequential(nn.Linear(3, 2)), weights_of(content, "w.pt", which="model"), "w.pt")

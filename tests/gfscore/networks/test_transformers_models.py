@@ -196,6 +196,12 @@ def test_other_files_of_weights_are_refused(folder):
     torch.save(network.state_dict(), path / "weights.pt")
     with pytest.raises(InputError, match=r"weights\.pt: .*model\.safetensors"):
         opened(path / "weights.pt")
+    quantised = dict(network.state_dict())
+    quantised["classifier.weight"] = (100 * quantised["classifier.weight"]).to(torch.int8)
+    save_file(quantised, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match=r"8-bit whole numbers .*: classifier\.weight int8"):
+        opened(path / "model.safetensors")
+    (path / "model.safetensors.sha256").unlink()
     save_file({"a": torch.zeros(2)}, path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InputError, match=r"model\.safetensors: the weights do not fit"):
         opened(path / "model.safetensors")

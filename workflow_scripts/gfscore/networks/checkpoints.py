@@ -280,6 +280,7 @@ def load_weights(network: nn.Module, weights: Weights, path: Path | str) -> nn.M
 
     try:
         _require_shapes(fitting, expected, path)
+        require_real_numbers(fitting, expected, path)
         network.load_state_dict(fitting, strict=False)
     except InputError:
         raise
@@ -303,6 +304,30 @@ def _require_shapes(fitting: Weights, expected: Weights, path: Path | str) -> No
         raise InputError(
             f"{path}: the weights have other shapes than the architecture: {_listed(misshapen)}; correct its "
             f"arguments, such as the number of classes, width and input size {ARGUMENTS_OF_AN_AUDIT}"
+        )
+
+
+def require_real_numbers(weights: Weights, expected: Weights, path: Path | str) -> None:
+    """Raise InputError for whole numbers of 8 bits where a network has real ones, as of quantised weights.
+
+    Parameters
+    ----------
+    weights : mapping of str to Tensor
+        Weights of the file `path`.
+    expected : mapping of str to Tensor
+        State dict of the network.
+    """
+    quantised = []
+    for name, value in weights.items():
+        is_real = name in expected and expected[name].is_floating_point()
+        # Wider whole numbers stand for themselves.
+        if is_real and not value.is_floating_point() and value.element_size() == 1:
+            quantised.append(f"{name} {value.dtype}".replace("torch.", ""))
+    if quantised:
+        raise InputError(
+            f"{path}: 8-bit whole numbers where the network has real ones: {_listed(quantised)}; quantised weights "
+            "mean nothing without their scale: save them in float32 (dequantize()), or export the quantised network as "
+            "ONNX"
         )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gfscore.core.errors import InputError
-from gfscore.networks.checkpoints import stored_weights
+from gfscore.networks.checkpoints import require_real_numbers, stored_weights
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.compatibility import import_torchvision
 from gfscore.networks.model_source import Settings
@@ -112,6 +112,8 @@ def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Mo
             f"{path}: the weights do not fit the network in {CONFIGURATION}: {len(unfitting)} are missing or "
             f"unexpected, such as {min(unfitting)}; save both together again"
         )
+
+    require_real_numbers(weights, network.state_dict(), path)
 
     def forward(network: nn.Module, images: Tensor) -> Any:
         outputs = network(pixel_values=images)
