@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks.declaration import NOT_AT_ALL, Attack, AttackSettings, Form
+from gfscore.attacks.declaration import NO_GRADIENTS, Attack, AttackSettings, Form
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,5 +49,5 @@ ATTACK = Attack(
     name="corners",
     in_ball=Form(settings=Corners, function="gfscore.attacks.corners:corners"),
     norms=("linf",),
-    follows=NOT_AT_ALL,
+    gradients=NO_GRADIENTS,
 )

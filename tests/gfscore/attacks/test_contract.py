@@ -124,5 +124,5 @@ def test_every_layer_keeps_its_mode(name, known, norm, images):
 
 @every_search
 def test_it_needs_gradients_as_declared(name, known, norm, network, images):
-    with pytest.raises(InputError, match="no gradient") if ATTACKS[name].follows else nullcontext():
+    with pytest.raises(InputError, match="no gradient") if ATTACKS[name].gradients else nullcontext():
         found(name, known, norm, (detached(network), images))

@@ -34,8 +34,8 @@ Targets = Annotated[int, Field(ge=1, description="Most likely other classes aime
 Member = Mapping[str, Any]
 """An attack that an attack is made of: its name, and the arguments of its function."""
 
-NOT_AT_ALL, ONE_STEP, FIRST_CROSSING, MANY_STEPS = range(4)
-"""How far an attack follows gradients, in ascending order of what it should find."""
+NO_GRADIENTS, ONE_STEP, FIRST_CROSSING, MANY_STEPS = range(4)
+"""What an attack makes of gradients, in ascending order of what it should find."""
 
 
 class AttackSettings(Closed):
@@ -85,8 +85,8 @@ class Attack:
     """
     norms: tuple[str, ...] = ("linf", "l2")
     """Norms that it searches in."""
-    follows: int = MANY_STEPS
-    """How far it follows gradients: NOT_AT_ALL for an attack that sees logits only, to MANY_STEPS."""
+    gradients: int = MANY_STEPS
+    """What it makes of gradients: NO_GRADIENTS for an attack that sees logits only, to MANY_STEPS."""
     fewest_classes: int = 2
     """Classes that its loss needs."""
     with_fewer: str = ""

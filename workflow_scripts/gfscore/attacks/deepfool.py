@@ -15,5 +15,5 @@ class DeepFool(AttackSettings):
 ATTACK = Attack(
     name="deepfool",
     nearest=Form(settings=DeepFool, function="gfscore.attacks.minimal_norm:deepfool"),
-    follows=FIRST_CROSSING,
+    gradients=FIRST_CROSSING,
 )

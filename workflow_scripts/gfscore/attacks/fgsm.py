@@ -12,5 +12,5 @@ class Fgsm(AttackSettings):
 
 
 ATTACK = Attack(
-    name="fgsm", in_ball=Form(settings=Fgsm, function="gfscore.attacks.ball_attacks:fgsm"), follows=ONE_STEP
+    name="fgsm", in_ball=Form(settings=Fgsm, function="gfscore.attacks.ball_attacks:fgsm"), gradients=ONE_STEP
 )

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gfscore.attacks.declaration import NOT_AT_ALL, Attack, AttackSettings, Form
+from gfscore.attacks.declaration import NO_GRADIENTS, Attack, AttackSettings, Form
 
 
 class Square(AttackSettings):
@@ -17,5 +17,5 @@ class Square(AttackSettings):
 ATTACK = Attack(
     name="square",
     in_ball=Form(settings=Square, function="gfscore.attacks.square_search:square"),
-    follows=NOT_AT_ALL,
+    gradients=NO_GRADIENTS,
 )

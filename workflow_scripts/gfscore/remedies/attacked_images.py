@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gfscore.attacks.declaration import NOT_AT_ALL
+from gfscore.attacks.declaration import NO_GRADIENTS
 from gfscore.attacks.registry import ATTACKS
 from gfscore.images.image_set import ImageSet
 from gfscore.measures import progress
@@ -39,7 +39,7 @@ def gradient_attacks(attack: Adversarial) -> Adversarial:
     Attacks by logits alone take most of the passes, and hardly find a point that gradients have not led to. They are
     left out only while offsets are chosen, not when these are judged.
     """
-    by_gradients = [member for member in attack.attacks if ATTACKS[member.name].follows != NOT_AT_ALL]
+    by_gradients = [member for member in attack.attacks if ATTACKS[member.name].gradients != NO_GRADIENTS]
     if not by_gradients:
         return attack
     return attack.model_copy(update={"attacks": by_gradients})

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gfscore.attacks.declaration import FIRST_CROSSING, MANY_STEPS, NOT_AT_ALL, ONE_STEP
+from gfscore.attacks.declaration import FIRST_CROSSING, MANY_STEPS, NO_GRADIENTS, ONE_STEP
 from gfscore.attacks.registry import ATTACKS, expand
 from gfscore.audit.values import AuditValues
 from gfscore.core.numbers import count, setting
@@ -96,8 +96,8 @@ class Attacked:
 
     @property
     def strength(self) -> int:
-        """How far the strongest attack tried follows gradients, NOT_AT_ALL to MANY_STEPS of gfscore.attacks."""
-        return max((ATTACKS[attack].follows for attack in self.tried), default=NOT_AT_ALL)
+        """What the strongest attack tried makes of gradients, NO_GRADIENTS to MANY_STEPS of gfscore.attacks."""
+        return max((ATTACKS[attack].gradients for attack in self.tried), default=NO_GRADIENTS)
 
 
 @dataclass(frozen=True)
@@ -206,10 +206,10 @@ def _without_gradients(name: str, attacked: Attacked) -> Iterator[MaskingSign]:
     before = []
     black_box = []
     for attack in attacked.tried:
-        gradients_used = gradients_used or ATTACKS[attack].follows > ONE_STEP
+        gradients_used = gradients_used or ATTACKS[attack].gradients > ONE_STEP
         if not gradients_used:
             before.append(attack)
-        elif ATTACKS[attack].follows == NOT_AT_ALL and attack not in before:
+        elif ATTACKS[attack].gradients == NO_GRADIENTS and attack not in before:
             black_box.append(attack)
     if not gradients_used:
         return
