@@ -1,4 +1,4 @@
-"""Opening the classifier of a manifest, and adding class offsets, one number for each class, to its logits."""
+"""Opening the classifier of a manifest, with class offsets, one number for each class, added to its logits if any."""
 
 from pathlib import Path
 
@@ -33,23 +33,23 @@ def with_offsets(classifier: Classifier, offsets: ArrayLike) -> Classifier:
     Raises
     ------
     InputError
-        For another number of offsets than the classifier has classes.
+        If there are not as many offsets as the classifier has classes.
     """
-    numbers = np.asarray(offsets, dtype=np.float32)
-    if classifier.classes is not None and numbers.shape != (classifier.classes,):
+    values = np.asarray(offsets, dtype=np.float32)
+    if classifier.classes is not None and values.shape != (classifier.classes,):
         raise InputError(
-            f"{numbers.size} offsets for a classifier of {classifier.classes} classes; choose them on data of the same "
+            f"{values.size} offsets for a classifier of {classifier.classes} classes; choose them on data of the same "
             "classes"
         )
+
+    def add_to_logits(logits: Logits) -> Logits:
+        return logits + values
 
     def forward(network: nn.Module, images: Tensor, offsets: Tensor) -> Tensor:
         return network(images) + offsets
 
-    def shifted(logits: Logits) -> Logits:
-        return logits + numbers
-
-    constant = torch.tensor(numbers, device=classifier.device)
-    return with_changed_logits(classifier, shifted, forward, offsets=constant)
+    on_device = torch.tensor(values, device=classifier.device)
+    return with_changed_logits(classifier, add_to_logits, forward, offsets=on_device)
 
 
 def open_model(
@@ -76,9 +76,9 @@ def open_model(
     -------
     classifier : Classifier
     manifest : mapping
-        Manifest of the model; with offsets it has the name of the model with offsets.
+        Manifest of the model; with offsets, under the name of the adjusted model.
     threads : int
-        Threads that its arithmetic takes.
+        Threads of the processor that it computes with.
 
     Raises
     ------
@@ -98,5 +98,5 @@ def open_model(
     require_fit(classifier, dataset, source=path_to_checkpoint or manifest["path"])
     if adjustment is None:
         return classifier, manifest, threads
-    numbers, adjusted_manifest = added_offsets(adjustment, manifest)
-    return with_offsets(classifier, numbers), adjusted_manifest, threads
+    offsets, adjusted_manifest = added_offsets(adjustment, manifest)
+    return with_offsets(classifier, offsets), adjusted_manifest, threads

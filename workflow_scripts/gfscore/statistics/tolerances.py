@@ -1,4 +1,4 @@
-"""When numbers count as equal and p-values as significant: a constant for each kind of comparison. Imports nothing."""
+"""Level of significance, and tolerances for numbers that are equal but for rounding. Imports nothing."""
 
 SIGNIFICANT = 0.05
 """Level of adjusted p-values at which text and figures call a difference significant.
@@ -7,22 +7,25 @@ Gates and intervals have their own levels in the configuration.
 """
 
 FEW_MODELS = 5
-"""With fewer, no rank correlation can be significant: of the 4! orders of four models two are already 8%."""
+"""Fewest models whose rank correlations are judged.
+
+With four none can be significant: two of their 4! orders have a correlation of 1 or -1, and 2/24 exceeds 5%.
+"""
 
 TIE_TOLERANCE = 1e-9
-"""Largest difference of tied values: rounding errors must not decide which class is worst, or a rank."""
+"""Largest absolute difference of tied values: rounding errors must not decide which class is worst, or a rank."""
 
 RANGE_TOLERANCE = 1e-9
 """How far a value may lie outside its range, relative to the length of the range."""
 
 STATISTIC_TOLERANCE = 1e-12
-"""How far a permuted statistic may fall short of the observed one and still reach it, of values up to 1."""
+"""How far below the observed statistic a permuted one still counts as at least as large; for statistics up to 1."""
 
 LEVEL_TOLERANCE = 1e-12
-"""How far a p-value may exceed a level that it attains: in float64, 1 - 0.95 is not 0.05."""
+"""How far above a level a p-value still counts as at most the level: in float64, 1 - 0.95 is not 0.05."""
 
 RADIUS_TOLERANCE = 1e-9
-"""Relative difference of equal radii, whose rounding differs between processors."""
+"""Largest relative difference of equal radii, whose rounding differs between processors."""
 
 NORM_TOLERANCE = 1e-6
-"""Rounding error of a perturbation's norm by float32 pixels."""
+"""Largest error of the norm of a perturbation of float32 pixels."""

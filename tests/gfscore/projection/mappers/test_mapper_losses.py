@@ -26,7 +26,7 @@ def vae(beta, pixel_sd):
 
 def elbo_parts(network, pixel_sd):
     """Misfit and divergence in nats per image by torch's own distributions, for the noise of seed 7."""
-    mean, log_variance = network.gaussian(IMAGES)
+    mean, log_variance = network.posterior_parameters(IMAGES)
     posterior = Normal(mean, (log_variance / 2).exp())
     codes = mean + posterior.stddev * torch.randn(mean.shape, generator=drawn_by(7))
     logits = network.decoder(codes)

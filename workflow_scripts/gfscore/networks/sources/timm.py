@@ -18,7 +18,8 @@ class Timm(NetworkOutputs, WeightsSettings):
 def _claims(entry: Settings) -> bool:
     if not path_ends(*CHECKPOINTS)(entry) or "train_on" in entry:
         return False
-    return ":" not in str(entry.get("architecture", ":"))
+    # An architecture of the form package.module:callable is of the source torch.
+    return "architecture" in entry and ":" not in str(entry["architecture"])
 
 
 SOURCE = ModelSource(

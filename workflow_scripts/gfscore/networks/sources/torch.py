@@ -21,7 +21,7 @@ def _claims(entry: Settings) -> bool:
     if not path_ends(*CHECKPOINTS)(entry) or "train_on" in entry:
         return False
     # Also without an architecture, so that the error says that it is missing.
-    return ":" in str(entry.get("architecture", ":"))
+    return "architecture" not in entry or ":" in str(entry["architecture"])
 
 
 SOURCE = ModelSource(

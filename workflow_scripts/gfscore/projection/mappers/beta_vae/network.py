@@ -13,7 +13,7 @@ LARGEST_LOG_VARIANCE = 10.0
 class BetaVaeNetwork(MapperNetwork):
     """Encoder to a diagonal Gaussian, decoder to independent pixels.
 
-    Its latent dimensions z0, z1, ... are all moved.
+    Traversals and projections move each of its latent dimensions z0, z1, ...
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class BetaVaeNetwork(MapperNetwork):
         self.posterior = nn.Linear(features, 2 * latent)
         self.decoder = decoder(image_shape, latent, features, width=width)
 
-    def gaussian(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log variance of q(z|x), each (n, latent)."""
+    def posterior_parameters(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of the posterior q(z|x), each (n, latent)."""
         mean, log_variance = self.posterior(self.encoder(images)).chunk(2, dim=1)
         return mean, log_variance.clamp(-LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
 
     def encode(self, images: Tensor, conditions: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Posterior means (the codes) and standard deviations."""
         del conditions
-        mean, log_variance = self.gaussian(images)
+        mean, log_variance = self.posterior_parameters(images)
         return mean, torch.exp(log_variance / 2)
 
     def decode(self, codes: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ class BetaVaeTrainer:
     losses = ("reconstruction", "divergence")
 
     def __init__(self, network: BetaVaeNetwork, learning_rate: float, generator: Generator) -> None:
-        """Create the optimiser; `generator` draws on the CPU."""
+        """Create the optimiser; `generator`, on the CPU, draws the noise of the latent codes."""
         self.network = network
         self.generator = generator
         self.optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
@@ -92,7 +92,7 @@ class BetaVaeTrainer:
     def step(self, images: Tensor, conditions: Tensor | None = None) -> tuple[float, float]:
         """One step on images (n, C, H, W); conditions are not used."""
         del conditions
-        mean, log_variance = self.network.gaussian(images)
+        mean, log_variance = self.network.posterior_parameters(images)
         # Drawn on the CPU, so that the draws do not depend on the device.
         noise = torch.randn(mean.shape, generator=self.generator).to(mean.device)
         logits = self.network.decoder(mean + torch.exp(log_variance / 2) * noise)
