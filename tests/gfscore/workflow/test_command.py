@@ -13,7 +13,7 @@ import pytest
 
 from gfscore.core.files import read_json, write_json
 from gfscore.workflow import gate
-from gfscore.workflow.command import ERROR, STATES, main
+from gfscore.workflow.command import STATES, main
 from helpers.finished_audits import finished_audit
 
 SCRIPTS = Path(__file__).parents[3] / "workflow_scripts"
@@ -157,7 +157,7 @@ def test_a_command_that_is_interrupted_says_so_in_a_line_and_gives_no_verdict(mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(gate, "current_verdict", interrupted)
-    assert main(["gate", "toy"]) == ERROR
+    assert main(["gate", "toy"]) == 130
     assert capsys.readouterr().err.startswith("error: interrupted; ")
 
 

@@ -36,8 +36,20 @@ def test_snakemake_gets_the_options_as_they_are(tmp_path, monkeypatch):
     done = subprocess.CompletedProcess([], 0)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **how: commands.append(command) or done)
     assert running.main(["--configfile", "good.yaml", "--dry-run"]) == 0
-    assert commands[0][:3] == [sys.executable, "-m", "snakemake"]
+    assert commands[0][:3] == [sys.executable, "-c", running.SNAKEMAKE]
     assert commands[0][-3:] == ["--configfile", "good.yaml", "--dry-run"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_with_a_remedy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **how: pytest.fail("Snakemake was started"))
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).resolve() != tmp_path)
+    with pytest.raises(InputError, match=rf"{tmp_path}: cannot be written to; .*git clone {tmp_path} my-clone"):
+        running.run_workflow([])
+    # Results and the notes of Snakemake may lie on another disk.
+    (tmp_path / ".snakemake").mkdir()
+    (tmp_path / "results").mkdir()
+    running.require_writable(Path())
 
 
 def test_make_passes_targets_after_options_that_would_take_them_for_values():
@@ -69,27 +81,46 @@ except KeyboardInterrupt:
 """
 """Stands for Snakemake, which takes a moment after Ctrl-C to end its jobs and to unlock the folder."""
 
+STARTING = """
+import pathlib, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+pathlib.Path("started").touch()
+time.sleep(60)
+"""
+"""Stands for Snakemake while it imports."""
 
-def test_after_ctrl_c_snakemake_has_the_time_to_unlock_the_folder(tmp_path):
-    (tmp_path / "snakemake.py").write_text(INTERRUPTED)
+
+def said_after_ctrl_c(stub, folder):
+    """What a run says on stderr that is interrupted while a stub of Snakemake runs."""
+    (folder / "snakemake").mkdir()
+    (folder / "snakemake/__init__.py").touch()
+    (folder / "snakemake/cli.py").write_text(stub)
     scripts = Path(running.__file__).parents[2]
     process = subprocess.Popen(
         [sys.executable, "-m", "gfscore.workflow.running", "--cores", "1"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": f"{scripts}{os.pathsep}{tmp_path}"},
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": f"{scripts}{os.pathsep}{folder}"},
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     until = time.monotonic() + 60
-    while not (tmp_path / "started").exists():
+    while not (folder / "started").exists():
         assert time.monotonic() < until
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == running.FAILED
+    assert process.returncode == 130
+    return said
+
+
+def test_after_ctrl_c_snakemake_has_the_time_to_unlock_the_folder(tmp_path):
+    assert "Traceback" not in said_after_ctrl_c(INTERRUPTED, tmp_path)
     assert (tmp_path / "unlocked").exists()
-    assert "Traceback" not in said
+
+
+def test_ctrl_c_while_snakemake_starts_ends_it_without_a_word(tmp_path):
+    assert said_after_ctrl_c(STARTING, tmp_path) == ""
 
 
 def record(event=None, level=logging.INFO, message=None, **fields):
@@ -157,7 +188,9 @@ def test_signs_of_life_come_every_few_seconds(monkeypatch):
     made.take(record("run_info", stats={"total": 5}))
     made.take(started(1, "score_models", audit="demo"))
     made._end.wait(0.6)
-    made.close()
+    # What the workflow says at its end stands on lines of its own.
+    made.take(record("progress", done=5, total=5))
+    assert stream.getvalue().endswith("\n")
     lines = stream.getvalue().splitlines()
     assert lines[0] == "5 steps" and lines[1].startswith("0 of 5 steps; score models demo . .")
     assert len(lines) > 2

@@ -13,6 +13,7 @@ from gfscore.core.names import harmless, printable, shell_word
 from gfscore.workflow.adjusting import command as adjusting
 from gfscore.workflow.bundling import PARTS
 from gfscore.workflow.new_audit import command as new_audit
+from gfscore.workflow.running import INTERRUPTED
 
 STATES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 """Exit status of the gate by verdict."""
@@ -106,7 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InputError, MemoryError, OSError) as error:
         return _error(_in_words(error))
     except KeyboardInterrupt:
-        return _error("interrupted; what is finished stays, and the same command goes on")
+        _error("interrupted; what is finished stays, and the same command goes on")
+        return INTERRUPTED
     except Exception:
         # Python's own status, 1, would be taken for a verdict.
         traceback.print_exc()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gfscore.core.errors import InputError
 from gfscore.core.mappings import without
-from gfscore.core.names import harmless, shortened
+from gfscore.core.names import harmless, shell_word, shortened
 from gfscore.workflow.config_files import read_file
 from gfscore.workflow.jobs import DISPLAYED
 
@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 
 FAILED = 3
 """Exit status where a step failed; 1 and 2 stand for verdicts."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as of shells."""
+
+SNAKEMAKE = """\
+import sys
+try:
+    from snakemake.cli import main
+    main()
+except KeyboardInterrupt:
+    sys.exit(1)
+"""
+"""Snakemake without a traceback where Ctrl-C comes while it starts."""
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 
@@ -76,13 +89,13 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     Returns
     -------
     int
-        Exit status, 0 or FAILED.
+        Exit status: 0, FAILED or INTERRUPTED.
 
     Raises
     ------
     InputError
         For a configuration file that is not YAML: Snakemake would name neither file nor line. For an environment in a
-        folder with a blank, say, in its path.
+        folder with a blank, say, in its path. For a folder that cannot be written to.
     """
     if SPLIT_BY_A_SHELL.search(sys.executable):
         raise InputError(
@@ -91,10 +104,13 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
         )
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
-    for configuration in parser.parse_known_args(options)[0].configfile:
+    parser.add_argument("--directory", "-d", type=Path, default=Path())
+    known_options = parser.parse_known_args(options)[0]
+    for configuration in known_options.configfile:
         read_file(configuration)
+    require_writable(known_options.directory)
 
-    command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", "--logger", "gfscore"]
+    command = [sys.executable, "-c", SNAKEMAKE, "--rerun-incomplete", "--logger", "gfscore"]
     if cores:
         command += ["--cores", str(cores)]
     command += options
@@ -103,13 +119,26 @@ def run_workflow(options: Sequence[str], *, cores: int | None = None) -> int:
     path = os.pathsep.join(filter(None, folders))
     environment = {**os.environ, "PYTHONPATH": path, DISPLAYED: "yes"}
     process = subprocess.Popen(command, env=environment)
+    interrupted = False
     while process.returncode is None:
         try:
             process.wait()
         except KeyboardInterrupt:
             # Ctrl-C reaches Snakemake as well, which ends its jobs and unlocks the folder.
-            continue
+            interrupted = True
+    if interrupted:
+        return INTERRUPTED
     return FAILED if process.returncode else 0
+
+
+def require_writable(folder: Path) -> None:
+    """Raise InputError for a folder in which a run could not write its results."""
+    # Where a part is not there yet, the folder that it will be made in.
+    for part in (folder / ".snakemake", folder / "results"):
+        place = part if part.exists() else folder
+        if place.exists() and not os.access(place, os.W_OK):
+            clone = f"git clone {shell_word(str(folder.resolve()))} my-clone"
+            raise InputError(f"{place.resolve()}: cannot be written to; work in a clone of your own: {clone}")
 
 
 def main(options: Sequence[str]) -> int:
@@ -184,6 +213,9 @@ class Display:
             elif event == "progress":
                 self.done = _number(record, "done")
                 self.total = _number(record, "total")
+                if self.done == self.total:
+                    # What the workflow says at its end stands on lines of its own.
+                    self.close()
             elif event == "run_info":
                 self._take_plan(getattr(record, "stats", {}))
             elif event in ("job_error", "group_error") or getattr(record, "exception", None) == "RuleException":

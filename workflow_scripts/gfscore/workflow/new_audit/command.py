@@ -22,7 +22,7 @@ from gfscore.workflow.jobs import set_job_variables
 from gfscore.workflow.new_audit import audit_file
 from gfscore.workflow.new_audit.paths import require_paths
 from gfscore.workflow.new_audit.request import DEFAULTS, Inspection, Request
-from gfscore.workflow.running import run_workflow
+from gfscore.workflow.running import require_writable, run_workflow
 
 FOLDER = Path("audits")
 MOST_RADII = 3
@@ -187,6 +187,7 @@ def written_audit(arguments: argparse.Namespace, *, force: bool) -> Path:
     """
     if not Path("Snakefile").is_file():
         raise InputError(f"{Path.cwd()}: no Snakefile here; run gfscore in the folder of the project")
+    require_writable(Path())
     request = request_of(arguments)
     command = " ".join(typed_command(arguments))
     if not force:
