@@ -89,7 +89,8 @@ def test_weights_of_torchvision_have_as_many_classes_as_their_last_layer(name, c
         ("vit_tiny_patch16_224", {"img_size": 64}, {}),
     ],
 )
-def test_a_folder_of_timm_is_built_with_its_arguments(name, arguments, stated, tmp_path):
+@pytest.mark.parametrize("form", ["timm 0.9", "before"])
+def test_a_folder_of_timm_is_built_with_its_arguments(name, arguments, stated, form, tmp_path):
     import_torchvision()
     timm = pytest.importorskip("timm")
     network = timm.create_model(name, num_classes=3, **arguments).eval()
@@ -98,6 +99,9 @@ def test_a_folder_of_timm_is_built_with_its_arguments(name, arguments, stated, t
         "architecture": name, "pretrained_cfg": pretrained, "model_args": stated,
         "label_names": {"0": "cat", "1": "dog", "2": "elk"},
     }  # fmt: skip
+    if form == "before":
+        config = {"architecture": name, "num_classes": 3, "labels": ["cat", "dog", "elk"], **pretrained}
+        network = timm.create_model(name, num_classes=3, **({"img_size": 64} if "vit" in name else {})).eval()
     (tmp_path / "config.json").write_text(json.dumps(config))
     save_file(network.state_dict(), tmp_path / "model.safetensors")
 

@@ -203,6 +203,9 @@ def _hub(folder: Path) -> NewModel:
     name = name_from(folder.resolve().name)
     architecture = config.get("architecture")
     pretrained = config.get("pretrained_cfg")
+    if pretrained is None and "model_type" not in config:
+        # timm before 0.9 wrote its settings at the top, with the names under `labels`.
+        pretrained = {"label_names": config.get("labels"), **config}
     if isinstance(architecture, str) and isinstance(pretrained, dict):
         label_names = config.get("label_names") or pretrained.get("label_names")
         if label_names:
