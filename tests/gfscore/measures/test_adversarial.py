@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -361,10 +363,17 @@ def test_fgsm_is_one_step_along_the_sign_of_the_gradient(curved):
     assert (passes == 1).all()
 
 
-def test_square_refuses_images_that_are_not_square(curved):
-    wide = np.random.default_rng(0).random((2, 1, 4, 27), dtype=np.float32)
-    with pytest.raises(InputError, match="'square' does not work on images of 4 x 27"):
-        measured(curved[0], wide, predicted(curved[0], wide), "square")
+@pytest.mark.parametrize(("height", "width"), [(4, 27), (12, 12), (20, 30), (24, 24), (32, 24)])
+def test_square_takes_every_image_in_linf_and_in_l2_those_that_its_tiles_fit(height, width):
+    images = np.random.default_rng(0).random((2, 1, height, width), dtype=np.float32)
+    network = curved_network(3, height * width)
+    labels = predicted(network, images)
+    square = [{"name": "square", "queries": 5}]
+    for norm in ("linf", "l2"):
+        refused = norm == "l2" and (height, width) != (20, 30)
+        message = f"'square' does not work in l2 on images of {height} x {width}"
+        with pytest.raises(InputError, match=message) if refused else nullcontext():
+            assert len(measured(network, images, labels, attacks=square, norm=norm, eps=1e-3)["value"]) == 2
 
 
 @pytest.mark.parametrize("name", ["fgsm", "pgd", "apgd-ce"])

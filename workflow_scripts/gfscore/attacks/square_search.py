@@ -12,8 +12,8 @@ from gfscore.attacks.libraries import LIBRARY_NORMS, as_library_expects
 from gfscore.core.errors import InputError
 from gfscore.statistics.draws import Draws
 
-SMALLEST_IMAGE = 5
-"""Height in pixels below which Square of pyautoattack fails in l2."""
+TILES = 5
+"""Tiles along the height of an image from which Square of pyautoattack starts in l2."""
 
 TIED_MARGIN = -1e-30
 """Margin of a tie in place of 0, so that the Square attack takes it for a misclassification."""
@@ -98,21 +98,30 @@ def square(
     Raises
     ------
     InputError
-        For images that are not square or, in l2, smaller than 5 pixels, on which the library fails.
+        In l2 for images of some sizes, on which the library fails: of fewer than 5 rows, of 12 x 12 or 24 x 24 pixels.
 
     References
     ----------
     Andriushchenko et al. 2020, Algorithms 1 to 3.
     """
     height, width = images.shape[2:]
-    too_small = ball["norm"] == "l2" and height < SMALLEST_IMAGE
-    if height != width or too_small:
+    if ball["norm"] == "l2" and not _tiles_fit(height, width):
         raise InputError(
-            f"attack 'square' does not work on images of {height} x {width} pixels; take it (and autoattack, which "
-            "contains it) out of the attacks of this measure"
+            f"attack 'square' does not work in l2 on images of {height} x {width} pixels; take it (and autoattack, "
+            "which contains it) out of the attacks of this measure"
         )
 
     with as_library_expects(network, seed=draws.common) as counted:
         attack = SquareByImage(counted, images, draws=draws, ball=ball, queries=queries)
         passes, points = attack.attack_single_run(images, labels)
     return points, passes.long()
+
+
+def _tiles_fit(height: int, width: int) -> bool:
+    # Whether the tiles that the library starts from in l2 lie inside the image: it places as many as its height and
+    # width hold, but begins at a margin. A tile of one pixel may lie outside, where the library adds nothing.
+    side = height // TILES
+    if side < 2:
+        return side == 1
+    margin = (height - TILES * side) // 2
+    return all(margin + size // side * side <= size for size in (height, width))
