@@ -6,7 +6,7 @@ from gfscore.attacks.goals import target_reached
 from gfscore.measures import KINDS
 from gfscore.measures.targeted.batch import other_classes
 from gfscore.networks.classifier import from_network
-from helpers.networks import grey, linear, margins, one_thread, predicted  # noqa: F401
+from helpers.networks import grey, linear, margins, one_thread, predicted, rounded  # noqa: F401
 from helpers.samples import seeds_of
 
 measure_batch = KINDS["targeted"].load()
@@ -75,6 +75,18 @@ def test_misclassified_samples_are_attacked_too():
     # Hardly a perturbation: only what was predicted already is reached.
     np.testing.assert_array_equal(result["value"] == 0, result["target"] == clean[result["row"]])
     np.testing.assert_array_equal(result["prediction"], clean[result["row"]])
+
+
+def test_a_target_that_the_image_itself_reaches_is_reached_without_gradients():
+    """With random starts alone the attack could leave it, and find no way back."""
+    network, images = rounded(linear(5), 4), grey(40)
+    clean = predicted(network, images)
+    labels = (clean + np.arange(40) % 2) % 5
+    result = measured(network, images, labels, eps=0.5)
+    reached_by_image = clean[result["row"]] == result["target"]
+    assert reached_by_image.sum() == 20
+    assert (result["value"][reached_by_image] == 0).all()
+    assert (result["distance"][reached_by_image] == 0).all()
 
 
 def test_fewer_targets_at_once_give_the_same_kind_of_answer(monkeypatch):

@@ -62,7 +62,7 @@ KIND = Kind(
         Column("target", "int32", "class that the attack aims at"),
         Column("distance", "float64", "norm of the perturbation, successful or not"),
     ),
-    version=3,
+    version=4,
     images_at_once=lambda settings, batch_size, classes: batch_size * min(TARGETS_AT_ONCE, classes - 1),
     forward_passes=lambda settings, classes: 3 * (classes - 1) * settings.steps * settings.restarts,
     value="share of the other classes that a targeted attack within the ball could not reach",

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gfscore.attacks.ball_attacks import pgd
 from gfscore.attacks.goals import TARGETED_LOG_ODDS, target_reached
-from gfscore.attacks.gradient_ascent import Ball, assert_allowed
+from gfscore.attacks.gradient_ascent import Ball, assert_allowed, per_image
 from gfscore.attacks.search import confirmed_attack, distances, logits_of, on_device
 from gfscore.measures.samples import SampleColumns
 from gfscore.measures.targeted import TARGETS_AT_ONCE, Targeted
@@ -25,8 +25,8 @@ def measure_batch(
 ) -> SampleColumns:
     """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
 
-    The attack lowers the cross-entropy to the target and ends where the target is predicted; misclassified samples are
-    attacked too. A value of 1 proves nothing. Asserted: the perturbed images lie in the ball and in [0, 1].
+    The attack lowers the cross-entropy to the target and ends where the target is predicted, which may be on the image
+    itself; misclassified samples are attacked too. A value of 1 proves nothing. Asserted: the perturbed images lie in the ball and in [0, 1].
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ def measure_batch(
     """
     ball = Ball(norm=settings.norm, eps=settings.eps)
     network, x, y = on_device(classifier, images, labels)
-    classes = logits_of(network, x[:1]).shape[1]
+    clean_logits = logits_of(network, x)
+    classes = clean_logits.shape[1]
     row, target = other_classes(np.asarray(labels), classes)
     # A copy for each class, so that a target's starts do not depend on the others.
     draws = Draws.of(seeds, x.device).copies(classes)
@@ -83,6 +84,8 @@ def measure_batch(
             step_size=settings.step_size,
             restarts=settings.restarts,
         )
+        already_reached = target_reached(clean_logits[image], aims)
+        points = torch.where(per_image(already_reached, points), x[image], points)
         assert_allowed(points, x[image], **ball)
         logits.append(logits_of(network, points).cpu().numpy())
         distance.append(distances(points, x[image], settings.norm).cpu().numpy())
