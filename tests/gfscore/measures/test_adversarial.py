@@ -363,6 +363,20 @@ def test_fgsm_is_one_step_along_the_sign_of_the_gradient(curved):
     assert (passes == 1).all()
 
 
+@pytest.mark.parametrize("scale", [1e-26, 1e-22, 1e20, 1e30])
+@pytest.mark.parametrize("name", ["fgsm", "pgd", "apgd-ce", "apgd-dlr"])
+def test_no_scale_of_the_logits_hides_an_example_in_l2(name, scale):
+    """In float32 the squares of such gradients overflow, or vanish."""
+    network, images = linear(3, PIXELS), grey(20, SHAPE)
+    labels = predicted(network, images)
+    scaled = Wrapped(network, lambda network, x: scale * network(x))
+    margin = margins(network, images, labels, "l2")
+    eps = 1.5 * float(np.median(margin))
+    result = measured(scaled, images, labels, name, norm="l2", eps=eps)
+    assert (result["value"][margin < 0.3 * eps] == 0).all() and (margin < 0.3 * eps).sum() > 2
+    assert (result["value"][margin > eps] == 1).all()
+
+
 @pytest.mark.parametrize(("height", "width"), [(4, 27), (12, 12), (20, 30), (24, 24), (32, 24)])
 def test_square_takes_every_image_in_linf_and_in_l2_those_that_its_tiles_fit(height, width):
     images = np.random.default_rng(0).random((2, 1, height, width), dtype=np.float32)

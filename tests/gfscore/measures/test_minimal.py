@@ -64,12 +64,15 @@ def test_projections_after_carlini_and_wagner_end_no_farther_and_often_nearer(cu
     assert 40 <= more[0] <= 60
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e3])
-def test_the_scale_of_the_logits_does_not_matter(scale):
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("name", ["fmn", "deepfool"])
+@pytest.mark.parametrize("scale", [1e-32, 1e-22, 1e-6, 1e3, 1e20, 1e32])
+def test_the_scale_of_the_logits_does_not_matter(scale, name, norm):
+    """Also where squares of gradients overflow in float32, or vanish."""
     network, images = linear(4, scale=scale), grey(8)
     labels = predicted(network, images)
-    result = measured(network, images, labels, attacks=[{"name": "fmn"}])
-    np.testing.assert_allclose(result["value"], margins(network, images, labels, "l2"), rtol=1e-3)
+    result = measured(network, images, labels, norm=norm, attacks=[{"name": name}])
+    np.testing.assert_allclose(result["value"], margins(network, images, labels, norm), rtol=1e-3)
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])

@@ -54,8 +54,20 @@ def steepest(gradient: Tensor, *, norm: str) -> Tensor:
     """Step of length 1 in the norm that raises the linearised loss most; 0 where the gradient is 0."""
     if norm == "linf":
         return gradient.sign()
+    gradient = gradient / per_image(power_of_two(gradient), gradient)
     length = gradient.flatten(1).norm(dim=1)
     return gradient / per_image(length.clamp_min(SHORTEST), gradient)
+
+
+def power_of_two(gradients: Tensor) -> Tensor:
+    """Power of two near the largest number of each gradient (n, ...), (n,); 1 where all are 0.
+
+    Dividing by it rounds nothing, and afterwards squares neither overflow nor vanish, as they would in float32 where a
+    network multiplies its logits by 1e20 or 1e-22.
+    """
+    rows = gradients.flatten(1)
+    largest = torch.maximum(rows.amax(1), -rows.amin(1))
+    return (largest / (2 * largest.frexp().mantissa)).where(largest > 0, 1.0)
 
 
 def project(points: Tensor, images: Tensor, *, norm: str, eps: float | Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from gfscore.attacks.gradient_ascent import logit_of, misclassified, other_logits, per_image
+from gfscore.attacks.gradient_ascent import logit_of, misclassified, other_logits, per_image, power_of_two
 from gfscore.attacks.search import gradient_of
 
 START_STEPS = 10
@@ -210,7 +210,7 @@ def refine(network: Module, images: Tensor, candidates: Tensor, labels: Tensor, 
 
 
 def _margin(network: Module, points: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # Logits, true minus best other logit, and its gradient.
+    # Logits, and true minus best other logit with its gradient, both divided by a power of two.
     points = points.detach().requires_grad_()
     logits = network(points)
     rivals = other_logits(logits.detach(), labels)
@@ -220,7 +220,8 @@ def _margin(network: Module, points: Tensor, labels: Tensor) -> tuple[Tensor, Te
     gradient = _feasible(_gradient(logits, points, weights), points)
     # A logit that overflowed leads nowhere, and must not spread.
     margin = (logit_of(logits.detach(), labels) - best[:, 0]).nan_to_num()
-    return logits.detach(), margin, gradient
+    power = power_of_two(gradient)
+    return logits.detach(), margin / power, gradient / per_image(power, gradient)
 
 
 def _to_linear_boundary(network: Module, points: Tensor, labels: Tensor, *, norm: str) -> tuple[Tensor, Tensor]:
@@ -240,8 +241,10 @@ def _to_linear_boundary(network: Module, points: Tensor, labels: Tensor, *, norm
     _feasible(gradients, points)
 
     # Without a gradient the linear model has no boundary.
+    power = power_of_two(gradients.flatten(0, 1))
+    gradients.flatten(0, 1).div_(per_image(power, points))
     steepness = length(gradients.flatten(0, 1), DUAL[norm]).reshape(len(gradients), -1)
-    leads = logit_of(logits.detach(), labels) - rival_logits.T
+    leads = (logit_of(logits.detach(), labels) - rival_logits.T) / power.reshape(steepness.shape)
     distances = torch.where(steepness > 0, leads / steepness.clamp_min(TINY), math.inf)
     nearest, rival = distances.where(~distances.isnan(), math.inf).min(0)
     still_right = ~misclassified(logits.detach(), labels) & nearest.isfinite()
