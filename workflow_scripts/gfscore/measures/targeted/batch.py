@@ -26,7 +26,8 @@ def measure_batch(
     """Targeted projected gradient descent on each sample towards each other class: n (K - 1) rows.
 
     The attack lowers the cross-entropy to the target and ends where the target is predicted, which may be on the image
-    itself; misclassified samples are attacked too. A value of 1 proves nothing. Asserted: the perturbed images lie in the ball and in [0, 1].
+    itself; misclassified samples are attacked too. A value of 1 proves nothing. Asserted: the perturbed images lie in
+    the ball and in [0, 1].
 
     Parameters
     ----------
