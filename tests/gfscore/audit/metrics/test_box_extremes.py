@@ -145,6 +145,16 @@ def test_the_largest_nrgc_does_not_depend_on_what_the_assignment_starts_from(see
     assert highest == pytest.approx(nrgc.over_box(*box)[1], rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_smallest_nrgc_is_at_one_of_all_levels(seed):
+    rng = np.random.default_rng(seed)
+    low = np.round(rng.uniform(0, 0.6, 60) * (rng.random(60) < 0.8), 2)
+    high = low + np.round(rng.exponential(0.1, 60), 2)
+    points = [np.clip(level, low, high) for level in np.unique([*low, *high])]
+    smallest = min(nrgc.nrgc(point) for point in points if point.sum() > 0)
+    assert nrgc.over_box(low, high)[0] == pytest.approx(smallest, rel=1e-12)
+
+
 def test_a_thousand_classes_take_seconds():
     rng = np.random.default_rng(0)
     low = rng.uniform(0, 0.6, 1000)

@@ -60,30 +60,58 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
     """
     if high.max() == 0:
         return float("nan"), float("nan")
-    # NRGC is smallest where every class is as near to a common level as its interval allows. Among these points it is
-    # smallest for a level at an end of an interval.
-    smallest = float("inf")
-    for level in np.unique(np.concatenate([low, high])):
-        point = np.clip(level, low, high)
-        if point.sum() > 0:
-            smallest = min(smallest, float(nrgc(point)))
+    return _smallest(low, high), _largest(low, high)
 
+
+def _smallest(low: np.ndarray, high: np.ndarray) -> float:
+    # Dinkelbach's method: each step minimises numerator minus theta times denominator over the box. That is smallest
+    # where every class is as near to a common level as its interval allows. As the level rises past an end of an
+    # interval, the difference changes at the rate: classes wholly below it, less those wholly above, less K theta.
+    k = len(low)
+    levels = np.unique(np.concatenate([low, high]))
+    below = np.searchsorted(np.sort(high), levels, side="right")
+    above = k - np.searchsorted(np.sort(low), levels, side="right")
+    theta = float(nrgc(high))
+    for _ in range(DINKELBACH_STEPS):
+        level = levels[np.searchsorted(below - above, k * theta)]
+        point = np.clip(level, low, high)
+        improved = float(nrgc(point)) if point.sum() > 0 else theta
+        if improved >= theta * (1 - ROUNDING):
+            return theta
+        theta = improved
+    raise RuntimeError(f"the smallest NRGC over the class intervals did not converge in {DINKELBACH_STEPS} steps")
+
+
+def _largest(low: np.ndarray, high: np.ndarray) -> float:
     # NRGC = sum_r c_r x_(r) / (K sum x), with x_(r) the value at rank r. Dinkelbach's method maximises this ratio: each
     # step maximises sum_r (c_r - K theta) x_(r), numerator minus theta times denominator, over rankings and vertices of
-    # the box. That is a linear assignment of classes to ranks.
+    # the box. That is a linear assignment of classes to ranks. Any ranking that raises theta is a step; only where the
+    # guess does not is the best one needed.
     k = len(low)
     coefficients = 2.0 * np.arange(1, k + 1) - k - 1
     point = np.where(np.arange(k) == high.argmax(), high, low)
     theta = float(nrgc(point))
     for _ in range(DINKELBACH_STEPS):
         weights = coefficients - k * theta
-        class_at_rank = _best_ranking(low, high, weights)
-        point = np.where(weights > 0, high[class_at_rank], low[class_at_rank])
-        improved = float(nrgc(point)) if point.sum() > 0 else theta
-        if improved <= theta * (1 + ROUNDING):
-            return smallest, theta
+        for ranking in (_guess, _best_ranking):
+            class_at_rank = ranking(low, high, weights)
+            point = np.where(weights > 0, high[class_at_rank], low[class_at_rank])
+            improved = float(nrgc(point)) if point.sum() > 0 else theta
+            if improved > theta * (1 + ROUNDING):
+                break
+        else:
+            return theta
         theta = improved
     raise RuntimeError(f"the largest NRGC over the class intervals did not converge in {DINKELBACH_STEPS} steps")
+
+
+def _guess(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    # Class at each rank: the lows of the classes with the lowest middles, then the highs of the others.
+    at_low = np.count_nonzero(weights <= 0)
+    by_middle = np.argsort(low + high)
+    lower = by_middle[:at_low]
+    upper = by_middle[at_low:]
+    return np.concatenate([lower[np.argsort(low[lower])], upper[np.argsort(high[upper])]])
 
 
 def _best_ranking(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -91,20 +119,42 @@ def _best_ranking(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> np.
     # <= 0, and its high at the others.
     from scipy.optimize import linear_sum_assignment
 
+    guess = _guess(low, high, weights)
     at_low = np.count_nonzero(weights <= 0)
-    by_middle = np.argsort(low + high)
-    lower = by_middle[:at_low]
-    upper = by_middle[at_low:]
-    guess = np.concatenate([lower[np.argsort(low[lower])], upper[np.argsort(high[upper])]])
+    if at_low == len(guess):
+        return guess
 
-    # The dual prices of this nearly optimal ranking make all costs nearly 0, which speeds up the solver thirtyfold at
-    # K = 1,000 without changing the solution.
-    x = np.where(weights > 0, high[guess], low[guess])
-    prices = np.append(0, np.cumsum(np.diff(weights) * (x[:-1] + x[1:]) / 2))
-    profit = np.where(weights > 0, np.multiply.outer(high[guess], weights), np.multiply.outer(low[guess], weights))
-    profit -= prices
+    # Dual prices of the ranks, with which every class wins most at its own rank among those of its side. The guess is
+    # the best ranking if no class at a low rank would gain more by a high one than any class there does.
+    lower = guess[:at_low]
+    upper = guess[at_low:]
+    prices_low = _prices(low[lower], weights[:at_low])
+    prices_high = _prices(high[upper], weights[at_low:])
+    gain = _most_won(high, high[upper], weights[at_low:], prices_high)
+    gain -= _most_won(low, low[lower], weights[:at_low], prices_low)
+    if gain[lower].max() <= gain[upper].min():
+        return guess
+
+    # The prices make all costs nearly 0, which speeds up the solver thirtyfold at K = 1,000 without changing the
+    # solution.
+    profit_low = np.multiply.outer(low[guess], weights[:at_low])
+    profit_high = np.multiply.outer(high[guess], weights[at_low:])
+    profit = np.concatenate([profit_low, profit_high], axis=1)
+    between = np.sort(gain)[at_low - 1 : at_low + 1].mean()
+    profit -= np.concatenate([prices_low, prices_high + between])
     rows, ranks = linear_sum_assignment(profit.max(axis=1, keepdims=True) - profit)
     return guess[rows[np.argsort(ranks)]]
+
+
+def _prices(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    # Prices of the ranks of ascending values: two neighbouring ranks are worth the same to the mean of their values.
+    return np.append(0, np.cumsum(np.diff(weights) * (values[:-1] + values[1:]) / 2))
+
+
+def _most_won(values: np.ndarray, ranked: np.ndarray, weights: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    # Most that each class can win at ranks with these prices, which belong to the ascending values `ranked`.
+    rank = np.searchsorted((ranked[:-1] + ranked[1:]) / 2, values)
+    return weights[rank] * values - prices[rank]
 
 
 METRIC = Metric(
