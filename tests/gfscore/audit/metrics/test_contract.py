@@ -53,7 +53,7 @@ def test_it_says_what_it_is(metric):
         assert text.strip() == text != ""
     assert metric.direction in (1, -1)
     assert metric.kind in ("level", "disparity", "penalised")
-    assert metric.bounded or not (metric.at_level or metric.columns == "first")
+    assert metric.bounded or not (metric.gate_bounds or metric.columns == "first")
 
 
 def test_no_two_metrics_share_a_title_or_a_column():

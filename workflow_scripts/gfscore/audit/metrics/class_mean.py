@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gfscore.audit.metrics.declaration import BoundsOfClasses, Case, Interval, Metric
-from gfscore.audit.metrics.value import at_level as bounds_of_aggregate
+from gfscore.audit.metrics.value import gate_bounds as gate_bounds_of_aggregate
 from gfscore.core.lazy import np
 
 
@@ -32,16 +32,16 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
     return float(low.mean()), float(high.mean())
 
 
-def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+def gate_bounds(class_bounds: BoundsOfClasses, alpha: float) -> Interval:
     """Bounds of the class mean, each with confidence at least 1 - alpha.
 
     With equal class sizes the class mean is the aggregate, whose bounds are tighter. Otherwise they are the means of
     the class bounds, each at alpha / K.
     """
-    if (classes.n == classes.n[0]).all():
-        return bounds_of_aggregate(classes, alpha)
-    alpha_of_side = alpha / len(classes.n)
-    return classes.lower(alpha_of_side).mean(), classes.upper(alpha_of_side).mean()
+    if (class_bounds.n == class_bounds.n[0]).all():
+        return gate_bounds_of_aggregate(class_bounds, alpha)
+    alpha_of_side = alpha / len(class_bounds.n)
+    return class_bounds.lower(alpha_of_side).mean(), class_bounds.upper(alpha_of_side).mean()
 
 
 METRIC = Metric(
@@ -58,7 +58,7 @@ METRIC = Metric(
     value=class_mean,
     case=Case(values=(1.0, 2.0, 6.0), expected=3.0),
     over_box=over_box,
-    at_level=at_level,
+    gate_bounds=gate_bounds,
     gate_title="class mean",
     order=2,
     columns="first",

@@ -14,8 +14,6 @@ from gfscore.core.numbers import counted
 
 Interval = tuple[float, float]
 
-LAST = math.inf
-
 
 class BoundsOfClasses(Protocol):
     """One-sided bounds of the means of K classes (or groups), each with confidence at least 1 - alpha."""
@@ -54,7 +52,13 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A function of the K class values of a measure, with its texts, bounds and place in tables."""
+    """A function of the K class values of a measure, with its texts, bounds and place in tables.
+
+    Fields without a default are what any metric has to state. A metric without `over_box` has a value, but neither
+    interval nor rules of a gate.
+    """
+
+    # ---- names and texts ----
 
     name: str
     """Column in tables, and name of the module."""
@@ -71,15 +75,20 @@ class Metric:
     source: str
     """Paper and equation."""
 
+    gate_title: str | None = None
+    """Name within a sentence, as in gate rules; None for the title."""
+
+    gate_demand: str | None = None
+    """Clause of a gate rule, a format string of `measure` and `threshold`; None to derive it from the title."""
+
+    # ---- the number ----
+
     kind: Literal["level", "disparity", "penalised"]
     """level: a mean of class values; disparity: inequality of classes, or the worst class; penalised: a mean reduced by
     a disparity."""
 
     direction: Literal[1, -1]
     """1 if larger values are better, -1 if smaller ones are."""
-
-    unitless: bool = False
-    """Whether it does not depend on the scale of the measure; otherwise it has the unit of the measure."""
 
     value: Callable[..., np.ndarray]
     """Function of class values (..., K) float64 of at least two classes (one for a level), all with samples, and the
@@ -94,32 +103,33 @@ class Metric:
     at_equality: float | None = None
     """Value if all class values are equal; None if it is this class value."""
 
+    unitless: bool = False
+    """Whether it does not depend on the scale of the measure; otherwise it has the unit of the measure."""
+
     case: Case
     """A case computed by hand."""
+
+    # ---- its bounds ----
 
     over_box: Callable[..., Interval] | None = None
     """Function of bounds `low`, `high` (K,) of the class values and the keywords in `needs`; returns bounds of the
     metric over all class values in this box. None: there is no interval, and no gate can judge the metric."""
 
-    at_level: Callable[[BoundsOfClasses, float], Interval] | None = None
+    gate_bounds: Callable[[BoundsOfClasses, float], Interval] | None = None
     """Tighter bounds for gates: function of BoundsOfClasses and alpha; returns a lower and an upper bound, each with
-    confidence at least 1 - alpha, not simultaneously."""
+    confidence at least 1 - alpha, not simultaneously. None: those over a box."""
 
-    against_chance: bool = False
-    """Whether it is compared with its value under permuted class membership."""
+    # ---- its place in tables ----
 
-    gate_title: str | None = None
-    """Name within a sentence, as in gate rules; None for the title."""
-
-    gate_demand: str | None = None
-    """Clause of a gate rule, a format string of `measure` and `threshold`; None to derive it from the title."""
-
-    order: float = LAST
-    """Position among the metrics; ties are sorted by name."""
+    order: float = math.inf
+    """Position among the metrics, by default the last; ties are sorted by name."""
 
     columns: Literal["first", "companion", "appended"] = "appended"
     """Position in model_summary: first, with bounds; companion, the value alone, after the columns on the model;
     appended, at the end, so that new metrics do not move other columns."""
+
+    against_chance: bool = False
+    """Whether it is compared with its value under permuted class membership."""
 
     ranks_models: bool = True
     """False for a metric that always ranks models like another one."""
@@ -202,12 +212,12 @@ class Metric:
             highest = np.fmax(highest, highest_of_present)
         return float(lowest), float(highest)
 
-    def bounds_at(self, classes: BoundsOfClasses, alpha: float, *, lam: float) -> Interval:
+    def bounds_at(self, class_bounds: BoundsOfClasses, alpha: float, *, lam: float) -> Interval:
         """Lower and upper bound, each with confidence at least 1 - alpha, not simultaneously.
 
         Parameters
         ----------
-        classes : BoundsOfClasses
+        class_bounds : BoundsOfClasses
             Bounds of the class values.
         alpha : float
         lam : float
@@ -218,10 +228,12 @@ class Metric:
         InputError
             For a metric without bounds.
         """
-        if self.at_level is not None:
-            return self.at_level(classes, alpha)
-        alpha_of_side = alpha / (2 * len(classes.n))
-        return self.interval(classes.lower(alpha_of_side), classes.upper(alpha_of_side), counts=classes.n, lam=lam)
+        if self.gate_bounds is not None:
+            return self.gate_bounds(class_bounds, alpha)
+        # Both bounds of all K classes hold with confidence 1 - alpha, by a union bound.
+        alpha_of_side = alpha / (2 * len(class_bounds.n))
+        low, high = class_bounds.lower(alpha_of_side), class_bounds.upper(alpha_of_side)
+        return self.interval(low, high, counts=class_bounds.n, lam=lam)
 
     def range(self, measure_range: Interval, *, classes: float, lam: float) -> Interval:
         """Smallest and largest possible value for the range of a measure, K classes and lambda."""

@@ -42,16 +42,16 @@ def largest_gap(first: np.ndarray, second: np.ndarray) -> float:
     return max(0.0, float(gap.max()))
 
 
-def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+def gate_bounds(class_bounds: BoundsOfClasses, alpha: float) -> Interval:
     """Bounds of RDI, each with confidence at least 1 - alpha, from one-sided bounds of the classes.
 
     The upper bound fails only if the upper bound of the true best class or the lower bound of the true worst class
     does: a union bound over two class bounds. The lower bound may be attained by any two classes: a union bound over
     both bounds of all K classes.
     """
-    alpha_of_side = alpha / (2 * len(classes.n))
-    low = largest_gap(classes.lower(alpha_of_side), classes.upper(alpha_of_side))
-    high = largest_gap(classes.upper(alpha / 2), classes.lower(alpha / 2))
+    alpha_of_side = alpha / (2 * len(class_bounds.n))
+    low = largest_gap(class_bounds.lower(alpha_of_side), class_bounds.upper(alpha_of_side))
+    high = largest_gap(class_bounds.upper(alpha / 2), class_bounds.lower(alpha / 2))
     return low, high
 
 
@@ -97,7 +97,7 @@ METRIC = Metric(
     at_equality=0.0,
     case=Case(values=(1.0, 2.0, 5.0), expected=4.0),
     over_box=over_box,
-    at_level=at_level,
+    gate_bounds=gate_bounds,
     against_chance=True,
     order=3,
     columns="first",

@@ -34,15 +34,15 @@ def over_box(low: np.ndarray, high: np.ndarray, *, counts: np.ndarray) -> Interv
     return float(weights @ low), float(weights @ high)
 
 
-def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+def gate_bounds(class_bounds: BoundsOfClasses, alpha: float) -> Interval:
     """Bounds of the aggregate without a union bound over the classes.
 
     If a class has no samples, its frequency and values are unknown, so the bounds are its bounds, the whole range.
     # ASSUME: classes are as frequent as in the samples.
     """
-    if (classes.n == 0).any():
-        return classes.lower(alpha).min(), classes.upper(alpha).max()
-    return classes.lower_aggregate(alpha), classes.upper_aggregate(alpha)
+    if (class_bounds.n == 0).any():
+        return class_bounds.lower(alpha).min(), class_bounds.upper(alpha).max()
+    return class_bounds.lower_aggregate(alpha), class_bounds.upper_aggregate(alpha)
 
 
 METRIC = Metric(
@@ -57,7 +57,7 @@ METRIC = Metric(
     needs=("counts",),
     case=Case(values=(1.0, 2.0, 5.0), counts=(3, 2, 1), expected=2.0),
     over_box=over_box,
-    at_level=at_level,
+    gate_bounds=gate_bounds,
     gate_title="aggregate",
     order=1,
     columns="first",

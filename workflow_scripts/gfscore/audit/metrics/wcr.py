@@ -31,13 +31,13 @@ def over_box(low: np.ndarray, high: np.ndarray) -> Interval:
     return float(low.min()), float(high.min())
 
 
-def at_level(classes: BoundsOfClasses, alpha: float) -> Interval:
+def gate_bounds(class_bounds: BoundsOfClasses, alpha: float) -> Interval:
     """Bounds of the smallest class value from those of single classes.
 
     The lower bound fails only if the bound of the true worst class fails, so that it needs no union bound; the upper
     bound fails if the bound of any class fails. Source: intersection-union test, Berger 1982.
     """
-    return classes.lower(alpha).min(), classes.upper(alpha / len(classes.n)).min()
+    return class_bounds.lower(alpha).min(), class_bounds.upper(alpha / len(class_bounds.n)).min()
 
 
 METRIC = Metric(
@@ -54,7 +54,7 @@ METRIC = Metric(
     value=wcr,
     case=Case(values=(1.0, 2.0, 5.0), expected=1.0),
     over_box=over_box,
-    at_level=at_level,
+    gate_bounds=gate_bounds,
     against_chance=True,
     gate_title="worst-class mean",
     gate_demand="every class has a mean {measure} of at least {threshold:g}",

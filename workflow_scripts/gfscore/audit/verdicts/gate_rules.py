@@ -333,14 +333,14 @@ def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
     return Statistic(
         title=title,
         value=value,
-        bounds=lambda classes, alpha: metric.bounds_at(classes, alpha, lam=lam),
+        bounds=lambda class_bounds, alpha: metric.bounds_at(class_bounds, alpha, lam=lam),
     )
 
 
 def _decline() -> Statistic:
     # Class values are differences, later less earlier: the class that declined most has the smallest one.
-    def bounds(classes: BoundsOfClasses, alpha: float) -> Interval:
-        low, high = WCR.bounds_at(classes, alpha, lam=0.0)
+    def bounds(class_bounds: BoundsOfClasses, alpha: float) -> Interval:
+        low, high = WCR.bounds_at(class_bounds, alpha, lam=0.0)
         return -high, -low
 
     def value(values: ClassValues) -> float:
@@ -367,7 +367,7 @@ def _class_value(title: str, index: int, *, one_class: int | None = None) -> Sta
     return Statistic(
         title=title,
         value=lambda values: values.mean[index],
-        bounds=lambda classes, alpha: (classes.lower(alpha)[index], classes.upper(alpha)[index]),
+        bounds=lambda class_bounds, alpha: (class_bounds.lower(alpha)[index], class_bounds.upper(alpha)[index]),
         one_class=one_class,
     )
 
