@@ -28,6 +28,8 @@ def test_fewest_votes_are_the_first_that_prove_a_majority():
 
 
 def test_nine_draws_can_prove_nothing_at_a_thousandth():
+    # The most that the settings allow, without a bound for each number of votes.
+    assert fewest_votes(10_000_000, alpha=0.001) == 5_004_887
     assert fewest_votes(9, alpha=0.001) == 10
     assert fewest_votes(10, alpha=0.001) == 10
     assert not list(mistakes(estimation_samples=10))

@@ -5,6 +5,7 @@ standard deviation sigma. A certificate says that g is constant within an l2 rad
 one holds with probability at least 1 - alpha over its own noise. Source: Cohen et al. 2019.
 """
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,11 @@ def fewest_votes(draws: int, *, alpha: float) -> int:
 
     A sample that can no longer reach them will abstain, whatever the remaining draws say.
     """
-    votes = np.arange(draws + 1)
-    proven = lower_shares(votes, draws, alpha=alpha) > HALF
-    if not proven.any():
-        return draws + 1
-    return int(votes[proven][0])
+
+    def proves(votes: int) -> bool:
+        return bool(lower_shares(votes, draws, alpha=alpha) > HALF)
+
+    return bisect_left(range(draws + 1), True, key=proves)
 
 
 def import_radii(
