@@ -32,8 +32,21 @@ def test_a_subset_is_stratified_ascending_and_repeatable(labels, seed, data):
     np.testing.assert_array_equal(rows, draw_subset(labels, samples=samples, seed=seed, where="x"))
     counts, drawn = (np.unique(part, return_counts=True)[1] for part in (labels, labels[rows]))
     assert len(drawn) == k
-    expected = 1 + (samples - k) * (counts - 1) / max(len(labels) - k, 1)
-    assert (np.abs(drawn - expected) < 1).all()
+    quotas = samples * counts / len(labels)
+    assert (drawn < quotas + 1).all()
+    if (quotas >= 1).all():
+        assert (drawn > quotas - 1).all()
+
+
+def test_means_over_a_subset_are_those_of_the_whole_where_classes_are_unequal():
+    counts = np.array([1000, 500, 250, 125, 60, 40, 25])
+    labels = np.repeat(np.arange(len(counts)), counts)
+    rates = np.linspace(0.9, 0.3, len(counts))
+    rows = draw_subset(labels, samples=200, seed=0, where="x")
+    assert rates[labels[rows]].mean() == pytest.approx(rates[labels].mean(), abs=0.003)
+    # One of each class, the rest of the largest.
+    rows = draw_subset(labels, samples=8, seed=0, where="x")
+    assert np.bincount(labels[rows]).tolist() == [2, 1, 1, 1, 1, 1, 1]
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.integers(0, 5), st.integers(1, 20))

@@ -45,9 +45,9 @@ def subset_rows(labels: NDArray[np.integer], subset: Subset, *, where: Path | st
 def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: Path | str) -> NDArray[np.int64]:
     """Rows of a stratified random subset.
 
-    Every class gets one sample; the other n - K are allocated in proportion to the remaining samples of each class by
-    largest remainders (ties to the lower label), so classes of equal size get equal numbers up to one. Within a class
-    the draw is uniform without replacement. The same labels and seed give the same rows.
+    Samples are allocated to the classes in proportion to their sizes by largest remainders (ties to the lower label).
+    A class that would get none gets one, at the cost of the class that is most above its share. Within a class the draw
+    is uniform without replacement. The same labels and seed give the same rows.
 
     Parameters
     ----------
@@ -77,14 +77,17 @@ def draw_subset(labels: NDArray[np.integer], *, samples: int, seed: int, where: 
             "(all); change it"
         )
     # By largest remainders, in integer arithmetic, so that a quota of exactly 3 does not become 2.9999.
-    others = samples - len(classes)
-    quotas, remainders = np.divmod(others * (counts - 1), max(len(labels) - len(classes), 1))
-    largest = np.argsort(-remainders, kind="stable")[: others - quotas.sum()]
-    quotas[largest] += 1
+    numbers, remainders = np.divmod(samples * counts, len(labels))
+    largest = np.argsort(-remainders, kind="stable")[: samples - numbers.sum()]
+    numbers[largest] += 1
+    for empty in np.flatnonzero(numbers == 0):
+        excess = np.where(numbers > 1, len(labels) * numbers - samples * counts, -np.inf)
+        numbers[excess.argmax()] -= 1
+        numbers[empty] = 1
 
     generator = np.random.default_rng(seed)
     drawn = []
-    for label, number in zip(classes, 1 + quotas, strict=True):
+    for label, number in zip(classes, numbers, strict=True):
         rows = generator.permutation(np.flatnonzero(labels == label))
         drawn.append(rows[:number])
     return np.sort(np.concatenate(drawn))
