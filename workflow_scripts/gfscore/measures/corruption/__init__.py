@@ -14,8 +14,9 @@ class Corruption(NetworkSettings):
     kind: Literal["corruption"] = "corruption"
     corruptions: Corruptions | None = Field(
         None,
-        description="Kinds of corruption (Hendrycks and Dietterich 2019) that are made; null for all. Null where the "
-        "dataset brings corrupted copies: all of these are measured.",
+        description="Kinds of corruption (Hendrycks and Dietterich 2019) that are made, with a drawn texture for frost "
+        "in place of the published photographs; null for all. Null where the dataset brings corrupted copies: all of "
+        "these are measured.",
     )
     severities: Severities | None = Field(
         None, description="From 1, mild, to 5, strong; null for all, also of copies that the dataset brings."
@@ -28,7 +29,9 @@ def describe(_settings: Corruption) -> Measure:
         title="Accuracy under common corruptions",
         value_range=(0.0, 1.0),
         unit="share of corrupted copies",
-        explanation="Share of the corrupted copies of a sample, over kinds and severities, classified correctly.",
+        explanation="Share of the corrupted copies of a sample, over kinds and severities, classified correctly. "
+        "Copies that are made here are not those of CIFAR-10-C or ImageNet-C: their draws are others, and frost is a "
+        "texture in place of photographs.",
         several_copies=True,
     )
 
