@@ -71,9 +71,9 @@ def network_of(name):
     return network.eval()
 
 
-def exported(network, path, *, dynamo):
+def exported(network, path, *, dynamo, number_type=torch.float32):
     """Write a network as its users do; the new exporter writes its weights to a file of their own."""
-    images = torch.rand(2, 3, SIDE, SIDE)
+    images = torch.rand(2, 3, SIDE, SIDE, dtype=number_type)
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         axes = {"dynamic_shapes": ({0: torch.export.Dim("n")},)} if dynamo else {"dynamic_axes": {"image": {0: "n"}}}
         torch.onnx.export(network, (images,), path, dynamo=dynamo, input_names=["image"], **axes)
@@ -104,3 +104,40 @@ def test_an_exported_network_is_converted_with_its_logits_and_gradients(tmp_path
     images.grad = None
     network(images)[:, 0].sum().backward()
     assert (converted - images.grad).norm() < 0.01 * images.grad.norm()
+
+
+def wide_head():
+    """A network most of whose weights are no convolution's, into which a normalisation may be folded."""
+    layers = torch.nn
+    return layers.Sequential(
+        layers.Conv2d(3, 4, 3, stride=4), layers.BatchNorm2d(4), layers.ReLU(), layers.Flatten(), layers.Linear(256, CLASSES)
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("build", [wide_head, NETWORKS["resnet"]], ids=["few in float32", "most in float32"])
+def test_a_network_whose_exporter_mixed_its_number_types_is_computed_in_float32(tmp_path, build):
+    torch.manual_seed(0)
+    network = build().eval().to(torch.bfloat16)
+    exported(network, tmp_path / "net.onnx", dynamo=True, number_type=torch.bfloat16)
+    entry = {
+        "source": "onnx",
+        "path": str(tmp_path / "net.onnx"),
+        "url": None,
+        "sha256": None,
+        "output": None,
+        **PIXELS,
+    }
+    images = torch.rand(3, 3, SIDE, SIDE)
+    expected = network.float()(images).detach().numpy()
+    for gradients in (False, True):
+        manifest = describe_checkpoint({**entry, "gradients": gradients}, identity=IDENTITY, record=False)
+        classifier = open_classifier(manifest, image_shape=[3, SIDE, SIDE], classes=CLASSES)
+        assert "float32" in classifier.outputs and (classifier.network is not None) == gradients
+        # The exporter folds in its own precision.
+        np.testing.assert_allclose(
+            classifier.logits(images.numpy()), expected, rtol=0, atol=0.05 * np.abs(expected).max()
+        )
+    np.testing.assert_allclose(
+        classifier.original.run(images.numpy()), classifier.logits(images.numpy()), rtol=1e-4, atol=1e-4
+    )

@@ -139,7 +139,7 @@ def session_in(number_type: str, model: OnnxModel, threads: int) -> onnxruntime.
     try:
         session = opened_session(model.content, threads, model.path, data=model.data)
     except InputError:
-        if number_type == FLOAT32:
+        if number_type == FLOAT32 and input_type(model.graph) in (FLOAT32, "uint8"):
             raise
         return None
     for tensor in [*session.get_inputs(), *session.get_outputs()]:
@@ -154,7 +154,18 @@ def _opened_by_torch(number_type: str, model: OnnxModel, settings: Settings, thr
     float32_graph = in_float32(whole_graph)
     session = opened_session(serialized(float32_graph, model.path), threads, model.path)
     graph, logits = session_for_logits(session, float32_graph, settings, threads, model.path)
-    exact = _torch_network(with_numpy_weights(whole_graph), graph, logits, number_type=input_type(whole_graph))
+    original = Original(lambda images: graph.logits(images, logits), "onnxruntime (float32)", converter())
+    try:
+        exact = _torch_network(with_numpy_weights(whole_graph), graph, logits, number_type=input_type(whole_graph))
+    except InputError:
+        # No library computes with two types in one operator, which PyTorch's exporter leaves where it folds a
+        # normalisation into a convolution.
+        classifier = _without_gradients(graph, logits, original.run, FLOAT32)
+        words = "; ".join(filter(None, [logits.words, "computed in float32, as its number types are mixed"]))
+        classifier = replace(classifier, outputs=words)
+        if not settings.get("gradients"):
+            return classifier
+        return replace(classifier, network=_torch_network(float32_graph, graph, logits), run=None, original=original)
 
     def run(images: Images) -> Logits:
         with torch.no_grad():
@@ -164,7 +175,6 @@ def _opened_by_torch(number_type: str, model: OnnxModel, settings: Settings, thr
     if not settings.get("gradients"):
         return classifier
     search = _torch_network(float32_graph, graph, logits)
-    original = Original(lambda images: graph.logits(images, logits), "onnxruntime (float32)", converter())
     return replace(classifier, network=NetworkWithSearch(search, exact, number_type), run=None, original=original)
 
 
