@@ -1,6 +1,7 @@
 """What is kept of the real networks: its statistics on made-up networks, and a part of it computed again."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,12 +17,27 @@ from helpers.real_audits import ARCHITECTURES, torch_entry
 from studies.real_networks import measurements, statistics
 from studies.reference import real_network_classes, real_network_measurements
 
+ROOT = Path(__file__).resolve().parents[2]
 CLASSES = 10
 
 
 @pytest.fixture(scope="module")
 def table():
     return real_network_classes()
+
+
+# Pages
+
+
+def test_groups_of_faces_on_the_page_are_those_that_were_measured():
+    text = (ROOT / "docs/groups.md").read_text(encoding="utf-8")
+    rows = pd.DataFrame(real_network_measurements()["balancing"])
+    for (attribute, metric), measured in rows.groupby(["attribute", "metric"]):
+        values = (measured.set_index("model")["value"] / 100).round(3)
+        (line,) = [line for line in text.splitlines() if line.startswith(f"| {attribute} | `{metric}` |")]
+        cells = line.split(" | ")
+        assert (float(cells[3]), float(cells[6])) == (values["convolutions"], values["transformer"])
+    assert f"audited on the other {rows['faces'].iloc[0]:,} " in text
 
 
 # Statistics
