@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfscore.audit.agreement.decisions import names_of_training
+from gfscore.audit.agreement.decisions import training_method_names
 from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration_results import Calibration
@@ -329,7 +329,7 @@ def test_models_of_one_training_method_are_told_apart(models, architectures, exp
     keys = [dict(zip(("threat", "model"), label.split("/"), strict=True)) for label in [*models, "x/unknown"]]
     known = zip(keys, ["M", "M", "N", None], [*architectures, None], strict=True)
     methods = [{**key, "method": method, "architecture": built} for key, method, built in known]
-    assert list(names_of_training([TrainedModel(dataset="d", **method) for method in methods]).values()) == [
+    assert list(training_method_names([TrainedModel(dataset="d", **method) for method in methods]).values()) == [
         *expected,
         None,
     ]

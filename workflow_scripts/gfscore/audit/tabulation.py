@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from gfscore.audit.agreement.decisions import class_share_table, names_of_training, training_method_table
+from gfscore.audit.agreement.decisions import class_share_table, training_method_names, training_method_table
 from gfscore.audit.agreement.falsification import falsification_table
 from gfscore.audit.agreement.gradient_masking import masking_table
 from gfscore.audit.agreement.radii import radius_tables
@@ -321,7 +321,7 @@ class Tabulation:
         if kinds >= {"clean", "adversarial"} and len(methods) > 1:
             tables["training_methods"] = training_method_table(
                 self.audit_values,
-                names_of_training(self.settings.methods),
+                training_method_names(self.settings.methods),
                 self.settings.baselines,
                 classes=len(self.class_names),
                 confidence=self.settings.intervals.confidence,

@@ -35,17 +35,21 @@ CLASS_SHARES = Table(
         Column("not_robust", pa.int64(), "decided as not robust"),
         Column("undecided", pa.int64(), "not decided within the budget"),
         Column(
-            "low", pa.float64(), "lower bound of the true share; simultaneous over classes, that of all samples alone"
+            "low",
+            pa.float64(),
+            "lower bound of the true share, simultaneous over classes; that of all samples holds by itself",
         ),
         Column(
-            "high", pa.float64(), "upper bound of the true share; simultaneous over classes, that of all samples alone"
+            "high",
+            pa.float64(),
+            "upper bound of the true share, simultaneous over classes; that of all samples holds by itself",
         ),
         Column("confidence", pa.float64(), "confidence of the bounds"),
         Column("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
         Column("paper_high", pa.float64(), "upper end of the exact-binomial paper's Eq. 7: no confidence interval"),
         Column("kappa", pa.float64(), "tolerated share of changed neighbours"),
-        Column("alpha", pa.float64(), "level of the test, which paper_low and paper_high take for its error rate"),
-        Column("error_rate", pa.float64(), "largest probability of a wrong decision, which low and high allow for"),
+        Column("alpha", pa.float64(), "level of the test, taken for its error rate in paper_low and paper_high"),
+        Column("error_rate", pa.float64(), "largest probability of a wrong decision, allowed for in low and high"),
     ),
 )
 
@@ -59,7 +63,7 @@ TRAINING_METHODS = Table(
         THREAT,
         CLASSIFIER,
         Column("training", pa.string(), "training method; where models share it, with what tells them apart"),
-        Column("n", pa.int64(), "samples of clean and these measures"),
+        Column("n", pa.int64(), "samples that clean and these measures have in common"),
         Column("accuracy", pa.float64(), "clean accuracy"),
         Column("attack_failure_rate", pa.float64(), "share correct under attack, an upper bound of robust accuracy"),
         Column("robust", pa.float64(), "share decided as probabilistically robust"),
@@ -68,9 +72,9 @@ TRAINING_METHODS = Table(
         Column("robust_low", pa.float64(), "lower bound of the true robust share, of this row alone"),
         Column("robust_high", pa.float64(), "upper bound of the true robust share, of this row alone"),
         Column("confidence", pa.float64(), "confidence of the bounds"),
-        Column("error_rate", pa.float64(), "largest probability of a wrong decision, which these bounds allow for"),
+        Column("error_rate", pa.float64(), "largest probability of a wrong decision, allowed for in these bounds"),
         Column("worst_class", pa.float64(), "share of the worst class correct under attack, of all samples attacked"),
-        Column("mean", pa.float64(), "share of all samples attacked that is correct, which rho takes"),
+        Column("mean", pa.float64(), "share of all samples attacked that is correct, as used by rho"),
         Column(
             "baseline",
             pa.string(),
@@ -179,7 +183,7 @@ def share_frame(
 
 def training_method_table(
     audit_values: AuditValues,
-    methods: Mapping[tuple[str, str], str | None],
+    method_names: Mapping[tuple[str, str], str | None],
     baselines: Mapping[str, str],
     *,
     classes: int,
@@ -193,8 +197,8 @@ def training_method_table(
     audit_values : AuditValues
         Values of an audit with measures of kind clean and adversarial. Each measure of kind probabilistic gets rows of
         its own; without any, its columns are null.
-    methods : mapping
-        Name of the training method by (threat, model), from names_of_training; models with None are left out.
+    method_names : mapping
+        Name of the training method by (threat, model), from training_method_names; models with None are left out.
     baselines : mapping
         Model -> baseline that rho compares it with, both as threat/model, for models that have one.
     classes : int
@@ -212,14 +216,14 @@ def training_method_table(
     for adversarial, probabilistic, model in product(
         adversarial_measures, probabilistic_measures or [None], models.values()
     ):
-        training = methods[model.threat, model.classifier]
+        training = method_names[model.threat, model.classifier]
         if training is None:
             continue
         row: dict[str, object] = {
             **model.columns(),
             "training": training,
             "adversarial": adversarial.name,
-            "probabilistic": probabilistic and probabilistic.name,
+            "probabilistic": None if probabilistic is None else probabilistic.name,
         }
 
         # Shares of the samples that all measures have.
@@ -294,26 +298,28 @@ def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[st
 def _worst_and_mean(samples: pd.DataFrame, classes: int) -> tuple[float, float]:
     # Shares correct under attack: of the worst class, and of all samples.
     correct = samples["value"].to_numpy(np.float64)
-    return float(np.nanmin(class_means(correct, samples["label"], classes))), float(correct.mean())
+    worst = np.nanmin(class_means(correct, samples["label"], classes))
+    return float(worst), float(correct.mean())
 
 
-def names_of_training(models: Sequence[TrainedModel]) -> dict[tuple[str, str], str | None]:
+def training_method_names(models: Sequence[TrainedModel]) -> dict[tuple[str, str], str | None]:
     """Name of the training method of each model by (threat, model), None if unknown.
 
-    Models of one method differ in the architecture, "PGD (patch_mixer)", or where these are not all different in the
-    model, or else in threat and model.
+    Models of one method are told apart by their architectures, "PGD (patch_mixer)", if these are all different, else by
+    their names, else by threat and name.
     """
     names: dict[tuple[str, str], str | None] = {}
     for model in models:
         models_of_method = [other for other in models if other.method == model.method]
-        count = len(models_of_method)
-        name = model.method
-        if name is not None and count > 1:
-            if len({other.architecture for other in models_of_method}) == count:
-                name = f"{name} ({model.architecture})"
-            elif len({other.model for other in models_of_method}) == count:
-                name = f"{name} ({model.model})"
-            else:
-                name = f"{name} ({model.threat}/{model.model})"
+        architectures = {other.architecture for other in models_of_method}
+        model_names = {other.model for other in models_of_method}
+        if model.method is None or len(models_of_method) == 1:
+            name = model.method
+        elif len(architectures) == len(models_of_method):
+            name = f"{model.method} ({model.architecture})"
+        elif len(model_names) == len(models_of_method):
+            name = f"{model.method} ({model.model})"
+        else:
+            name = f"{model.method} ({model.threat}/{model.model})"
         names[model.threat, model.model] = name
     return names
