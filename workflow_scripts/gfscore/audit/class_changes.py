@@ -20,7 +20,7 @@ COLUMNS = (
     *("n", "first", "first_most", "second", "second_most"),
     *("change", "change_least", "change_most", "low", "high", "verdict"),
 )
-"""Columns of class_changes."""
+"""Columns of the frame that class_changes returns."""
 
 
 def class_changes(
@@ -53,20 +53,24 @@ def class_changes(
     Returns
     -------
     DataFrame
-        A row for each model, measure and class, models under their later names. `n` pairs of samples; `first` and
-        `second` the means of their values, `first_most` and `second_most` with undecided samples at the most that they
-        may be worth; `change` = second - first, of these samples between `change_least` and `change_most`, and of the
-        class between `low` and `high`, which hold for all rows together; `verdict` is better or worse where they
-        exclude 0, else undecided.
+        A row for each model, by its later name, measure and class:
+
+        - `n`: samples that both audits have.
+        - `first`, `second`: mean of their values in the earlier and in the later audit, undecided samples at their
+          smallest value; `first_most`, `second_most`: at their largest.
+        - `change`: second - first; `change_least`, `change_most`: its range over the values of undecided samples.
+        - `low`, `high`: bounds of the change of the class, which hold for all rows together.
+        - `verdict`: better or worse where these bounds exclude 0, else undecided.
     """
     classes = len(class_names)
     frames = []
     compared = list(product(pairs.items(), measures))
     # Intervals hold for all rows together, and for those that models left out would have.
     together = len(compared) + len(measures) * len(earlier.left_out | later.left_out)
-    for (model, earlier_model), measure in compared:
+    for (later_model, earlier_model), measure in compared:
         earlier_rows = release_rows(earlier.sample_values(earlier_model, measure))
-        differences = paired(earlier_rows, later.sample_values(model, measure), where=f"{measure} of {model.label}")
+        later_values = later.sample_values(later_model, measure)
+        differences = paired(earlier_rows, later_values, where=f"{measure} of {later_model.label}")
         bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
         low, high = bounds.interval((1 - intervals.confidence) / together)
         first = class_means(differences.earlier_low, differences.labels, classes)
@@ -74,8 +78,8 @@ def class_changes(
         frames.append(
             pd.DataFrame(
                 {
-                    "threat": model.threat,
-                    "model": model.classifier,
+                    "threat": later_model.threat,
+                    "model": later_model.classifier,
                     "measure": measure,
                     "class_index": np.arange(classes),
                     "class_name": list(class_names),

@@ -1,4 +1,7 @@
-"""Names of the tables and other files of an audit; tables without measures have no rows. Imports nothing heavy."""
+"""Names of the tables and other files of an audit. Imports nothing heavy.
+
+Every audit has all of them; a table that it has no measures for has no rows.
+"""
 
 COMPARISONS = ("comparisons", "model_comparisons", "rank_intervals", "lambda_swaps", "metric_ranks")
 """Tables that compare the models of an audit."""
@@ -16,7 +19,7 @@ MEASURE_TABLES = (
     *("corruption_errors", "measure_agreement", "training_methods", "masking_signs"),
     *REMEDIES,
 )
-"""Tables that depend on the measures of an audit, its groups, mappers and remedies."""
+"""Tables with rows only where an audit has the measures, groups, mappers or remedies that they are about."""
 
 TABULATED = (
     *("calibration", "class_scores", "model_summary", "vulnerability", "class_pairs", "costs"),

@@ -1,4 +1,4 @@
-"""Parts of mappings, and mappings from names to objects or positions."""
+"""Selecting entries of mappings, and making mappings from names to objects or positions."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
@@ -23,13 +23,13 @@ def only(mapping: Mapping[Name, Value], names: Iterable[Name]) -> dict[Name, Val
 
 
 def without(mapping: Mapping[Name, Value], names: Collection[object]) -> dict[Name, Value]:
-    """Entries of all names but some."""
+    """Entries of all names but these."""
     return {name: value for name, value in mapping.items() if name not in names}
 
 
 def positions(names: Iterable[Name]) -> dict[Name, int]:
     """Index of each name in a sequence, from 0; of a repeated name the last one."""
-    return {name: place for place, name in enumerate(names)}
+    return {name: position for position, name in enumerate(names)}
 
 
 def of_distinct_keys(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
