@@ -66,15 +66,19 @@ class AuditTables:
     others: dict[str, pd.DataFrame] = field(default_factory=dict)
     calibration_results: Calibrations = field(default_factory=dict)
 
-    def named(self, table: str) -> pd.DataFrame:
+    def named(self, name: str) -> pd.DataFrame:
         """A table by its name; without rows where the audit has none."""
-        frame = self.others.get(table, getattr(self, table, None))
-        return typed_frame(TABLES[table], []) if frame is None else frame
+        frame = self.others.get(name, getattr(self, name, None))
+        return typed_frame(TABLES[name], []) if frame is None else frame
 
-    def of(self, table: str, measure: str) -> pd.DataFrame:
-        """Rows of a table for one measure, at T = 1 where it has others, in the table's order."""
-        frame = self.named(table)
-        frame = frame[frame["measure"] == measure]
+    def uncalibrated(self, name: str) -> pd.DataFrame:
+        """Rows of a table; of one that has rows at several temperatures those at T = 1."""
+        frame = self.named(name)
         if "calibration" in frame:
             frame = frame[frame["calibration"] == UNCALIBRATED]
-        return frame.reset_index(drop=True)
+        return frame
+
+    def of_measure(self, name: str, measure: str) -> pd.DataFrame:
+        """Rows of a table for one measure, at T = 1."""
+        frame = self.uncalibrated(name)
+        return frame[frame["measure"] == measure].reset_index(drop=True)

@@ -110,7 +110,7 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
         Every measure of the audit by name.
     """
     judged = verdict.judged_measure(measures)
-    class_scores = tables.of("class_scores", judged)
+    class_scores = tables.of_measure("class_scores", judged)
     # Findings count the samples that have a value.
     class_scores["n"] -= class_scores["n_missing"]
     findings = [
@@ -150,7 +150,7 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
         bounds.append(_upper_bound(classes_of_model, (1 - row.confidence) / together))
     measured = measured.assign(attacked=measured["value"], bound=bounds, source=measured["measure"], bounded=True)
     # Robust accuracies that checkpoints or leaderboards state.
-    published = tables.of("model_summary", headline_measure(measures))
+    published = tables.of_measure("model_summary", headline_measure(measures))
     published = published.assign(label=model_labels(published))
     published = published[published["robust_accuracy"].notna()]
     source = published["robust_accuracy_source"]
@@ -175,7 +175,7 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
     attacked = reference.drop_duplicates(KEY)[[*KEY, "attacked", "source"]]
     # No correction for multiple tests: which attack is compared is fixed beforehand.
     for name in names_of_kind(measures, ATTACK_FREE):
-        models = tables.of("model_summary", name)[[*KEY, "value"]].merge(attacked, on=KEY)
+        models = tables.of_measure("model_summary", name)[[*KEY, "value"]].merge(attacked, on=KEY)
         if len(models) < FEW_MODELS:
             continue
         rho, clear = rank_relation(models["value"], models["attacked"])
@@ -193,7 +193,7 @@ def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measur
         interval = evidence_interval_of(rule.measure, measures)
         numbers = {"passing": len(passing), "least": None, "most": None}
         if interval is not None:
-            proven = tables.of("model_summary", interval).set_index(KEY).loc[passing, "wcr"]
+            proven = tables.of_measure("model_summary", interval).set_index(KEY).loc[passing, "wcr"]
             numbers |= {"least": proven.min(), "most": proven.max()}
         yield Finding("passes_on_attacks", {"measure": rule.measure, "interval": interval}, numbers)
         return
@@ -344,7 +344,7 @@ def _of_few_samples(class_scores: pd.DataFrame, measure: str) -> Iterator[Findin
 
 
 def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
-    gaps = group_gaps(tables.of("group_scores", judged))
+    gaps = group_gaps(tables.of_measure("group_scores", judged))
     if gaps["sampled_gap"].isna().all():
         return
 
@@ -373,14 +373,14 @@ def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
 
 
 def _of_models(tables: AuditTables, measure: str) -> Iterator[Finding]:
-    ranks = tables.of("rank_intervals", measure)
+    ranks = tables.of_measure("rank_intervals", measure)
     if len(ranks) < 2:
         return
     labels = pd.Series(model_labels(ranks), index=ranks.index)
     best = ranks[ranks["rank_best"] == 1].sort_values("rank")
     confidence = float(ranks["confidence"].iloc[0])
 
-    pairs = tables.of("model_comparisons", measure)
+    pairs = tables.of_measure("model_comparisons", measure)
     different = 0
     if len(pairs):
         different = int(is_significant(pairs["p_holm"], level=1 - confidence).sum())
@@ -391,7 +391,7 @@ def _of_models(tables: AuditTables, measure: str) -> Iterator[Finding]:
 
 
 def _of_metrics(tables: AuditTables, measure: str) -> Iterator[Finding]:
-    summary = tables.of("model_summary", measure)
+    summary = tables.of_measure("model_summary", measure)
     if len(summary) < FEW_MODELS:
         return
     rho_rdi, clear_rdi = rank_relation(summary["value"], summary["rdi"])

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_labels, printable
 from gfscore.measures import NamedMeasure, names_of_kind
@@ -128,11 +127,9 @@ class Subject:
         return self.cache[key].copy()
 
     def _rows(self, table, tasks):
-        frame = self.tables.named(table)
+        frame = self.tables.uncalibrated(table)
         if self.measure is not None and "measure" in frame:
             frame = frame[frame["measure"] == self.measure]
-        if "calibration" in frame:
-            frame = frame[frame["calibration"] == UNCALIBRATED]
         if "dataset" in frame and frame["dataset"].nunique() > 1 and not tasks:
             frame = frame[frame["dataset"] == self.tables.class_scores["dataset"].iloc[0]]
         return labelled(some(frame))

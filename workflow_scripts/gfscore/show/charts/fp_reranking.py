@@ -23,7 +23,7 @@ def places(subject: Subject) -> pd.DataFrame:
     rows = subject.rows("model_summary")
     if len(rows) < FEWEST:
         raise NothingToDraw
-    swaps = np.sort(subject.tables.of("lambda_swaps", str(subject.measure))["fp_lambda"].to_numpy(dtype=float))
+    swaps = np.sort(subject.tables.of_measure("lambda_swaps", str(subject.measure))["fp_lambda"].to_numpy(dtype=float))
     end = max(LEAST_RANGE, 2 * subject.fp_lambda)
     inside = np.unique(swaps[swaps <= end])
     drawn = np.linspace(0, len(inside) - 1, min(len(inside), MOST_DRAWN))

@@ -14,7 +14,7 @@ def ranked(subject: Subject) -> pd.DataFrame:
     """
     rows = subject.rows("model_summary")
     scores = subject.rows("class_scores")
-    ranks = subject.tables.of("rank_intervals", str(subject.measure))
+    ranks = subject.tables.of_measure("rank_intervals", str(subject.measure))
     samples = scores.groupby("label")["n"].sum()
     rows = rows.assign(name=rows["model"], model=rows["label"], n=rows["label"].map(samples))
     allowed = ranks[["threat", "model", "rank_best", "rank_worst"]].rename(columns={"model": "name"})

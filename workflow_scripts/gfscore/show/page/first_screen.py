@@ -238,7 +238,7 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
     meaning = measures[measure].description
     lowest, highest = map(float, meaning.value_range)
 
-    scores = tables.of("class_scores", measure)
+    scores = tables.of_measure("class_scores", measure)
     grids = {name: index.grid(scores, name) for name in ("value", "value_most", "low", "high", "n")}
     grids["clean"] = np.full(grids["value"].shape, np.nan)
     if meaning.value_range == (0.0, 1.0):
@@ -287,7 +287,7 @@ def _rule_on_classes(verdict: Verdict, measure: str, measures: Measures) -> Rule
 def _about(interval: str | None, attacked: str | None, measures: Measures, tables: AuditTables) -> str:
     # How to read the evidence by class.
     if interval:
-        rows = tables.of("model_summary", interval)
+        rows = tables.of_measure("model_summary", interval)
         if len(rows) == 1:
             (row,) = rows.itertuples()
             proven, left = numbers.lower_bound(row.value), numbers.upper_bound(row.value_most, highest=1)
@@ -352,7 +352,7 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
 
     lowest, highest = measures[measure].description.value_range
     rows = []
-    for row in tables.of("model_summary", measure).itertuples():
+    for row in tables.of_measure("model_summary", measure).itertuples():
         key = (row.threat, row.model)
         if key in index.position:
             rows.append(_model_track(index, key, (row.wcr, row.wcr_low, row.wcr_high), highest))

@@ -71,7 +71,7 @@ def ranking_data(
     """
     result = {}
     for name, measure in measures.items():
-        rows = index.per_model(tables.of("model_summary", name))
+        rows = index.per_model(tables.of_measure("model_summary", name))
         metrics = {}
         for metric in METRICS.values():
             limits = metric.range(measure.description.value_range, classes=len(index.classes), lam=lam)
@@ -194,7 +194,7 @@ def temperature_grid(
 
     # Metrics of the classes with samples, at all temperatures at once.
     measure = next(iter(results.values())).measure
-    counts = index.grid(tables.of("class_scores", measure), "n")
+    counts = index.grid(tables.of_measure("class_scores", measure), "n")
     values = []
     for curve, n in zip(curves, counts, strict=True):
         sampled = n > 0
@@ -209,7 +209,7 @@ def temperature_grid(
 def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[list[float]]:
     """Every lambda at which FP puts two models in the other order: lambda, who is ahead below it, and above it."""
     result = []
-    for row in tables.of("lambda_swaps", measure).itertuples():
+    for row in tables.of_measure("lambda_swaps", measure).itertuples():
         before = index.position[row.before_threat, row.before_model]
         after = index.position[row.after_threat, row.after_model]
         result.append([row.fp_lambda, before, after])
@@ -272,8 +272,8 @@ class PairView:
 
 def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasses) -> PairedDifferences | None:
     """Differences of every pair of models that is listed, or None where none are compared."""
-    rows = tables.of("comparisons", measure)
-    overall = tables.of("model_comparisons", measure)
+    rows = tables.of_measure("comparisons", measure)
+    overall = tables.of_measure("model_comparisons", measure)
     if rows.empty:
         return None
 

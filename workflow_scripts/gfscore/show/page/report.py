@@ -173,7 +173,7 @@ def render_page(
         "temperatures": temperatures,
         "pairs": packed_differences,
         "cells": {chart.id: chart.cells for chart in charts if chart.cells},
-        "values": {name: packed(index.grid(tables.of("class_scores", name), "value")) for name in measures},
+        "values": {name: packed(index.grid(tables.of_measure("class_scores", name), "value")) for name in measures},
     }
     return (
         environment()

@@ -9,7 +9,6 @@ import pandas as pd
 from gfscore.audit.settings import TrainedModel
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.verdict import Verdict
-from gfscore.core.identity import UNCALIBRATED
 from gfscore.measures import NamedMeasure
 from gfscore.show.audit_charts import Drawing, UndrawnChart, drawings, leaving_out_failures
 from gfscore.show.charts.declaration import Subject, labelled
@@ -23,7 +22,7 @@ from gfscore.show.page.elements import MOST_ROWS, Column, Detail, packed, table_
 
 @dataclass(frozen=True)
 class DrawnChart(Drawing):
-    """A chart as the page writes it."""
+    """A chart of the page, as markup."""
 
     id: str
 
@@ -56,6 +55,7 @@ def drawn_charts(subject: Subject) -> tuple[list[DrawnChart], list[UndrawnChart]
         for position, drawing in enumerate(drawings(subject, undrawn=undrawn)):
             chart = DrawnChart(drawing.chart, drawing.subject, drawing.frame, id=f"chart-{position}")
             with leaving_out_failures(drawing.chart, drawing.subject, undrawn):
+                # Drawn here and kept, so that a failure leaves out this chart and not the page.
                 _ = chart.pictures
                 charts.append(chart)
     return charts, undrawn
@@ -78,13 +78,13 @@ class Contents:
     charts : sequence of DrawnChart
         In the order of the page.
     fp_lambda : float
-        Lambda of FP.
+        Weight lambda of RDI in FP.
     provenance : mapping
         Names and values by heading.
     costs : DataFrame or None
-        Table of that name.
+        Time and passes of each step.
     published_samples : str or None
-        Samples on which published accuracies were measured.
+        On which samples published accuracies were measured, in words.
     screen_sentences : sequence of str
         Sentences of the first screen, which no section repeats.
     paired : bool
@@ -112,17 +112,14 @@ class Contents:
 
         The column `label` names models, `class` classes (see labelled).
         """
-        frame = self.tables.named(name)
-        if "calibration" in frame:
-            frame = frame[frame["calibration"] == UNCALIBRATED]
-        return labelled(frame)
+        return labelled(self.tables.uncalibrated(name))
 
     def rows_of_measure(self, name: str) -> pd.DataFrame:
         """Rows of a table of the measure that the page is about."""
         frame = self.rows(name)
         return frame[frame["measure"] == self.measure]
 
-    def listed(
+    def table_details(
         self,
         summary: str,
         frame: pd.DataFrame,
@@ -134,16 +131,16 @@ class Contents:
         caption: str = "",
         most: int = MOST_ROWS,
     ) -> Detail | None:
-        """Rows of a table in closed details.
+        """Rows of a table in details that are closed at first; None for a table without rows.
 
         Parameters
         ----------
         summary : str
             The line that is seen while the details are closed.
         frame : DataFrame
-            Rows; without any there are no details.
+            Rows that are shown.
         name, title : str
-            Name of the table and of its file, and its title for readers of screens.
+            Name of the table and of its file, and its title for screen readers.
         columns : iterable of Column
         text : sequence of str
             Paragraphs above the table.

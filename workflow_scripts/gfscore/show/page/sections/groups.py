@@ -46,7 +46,7 @@ def of_groups(contents: Contents) -> Iterator[Detail | None]:
         valued("Balanced", "balanced_value"),
     ]
     summary = "Fairness metrics: DP, EOpp, EOdd and others"
-    yield contents.listed(summary, contents.rows("group_metrics"), "group_metrics", "Fairness", columns)
+    yield contents.table_details(summary, contents.rows("group_metrics"), "group_metrics", "Fairness", columns)
 
     yield _corruption_errors(contents)
     class_errors = contents.rows("class_errors")
@@ -54,7 +54,7 @@ def of_groups(contents: Contents) -> Iterator[Detail | None]:
     means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
     columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
     summary = "Accuracy under each corruption, mean over models and classes"
-    yield contents.listed(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
+    yield contents.table_details(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
 
     yield from _projections(contents)
 
@@ -76,7 +76,7 @@ def _gaps(contents: Contents) -> Detail | None:
         bounded("Interval", "gap_low", "gap_high"),
         valued("few samples", "small", yes),
     ]
-    return contents.listed("Gaps between groups, the widest first", gaps, "group_scores", "Groups", columns)
+    return contents.table_details("Gaps between groups, the widest first", gaps, "group_scores", "Groups", columns)
 
 
 def _corruption_errors(contents: Contents) -> Detail | None:
@@ -102,7 +102,7 @@ def _corruption_errors(contents: Contents) -> Detail | None:
     text = [f"Intervals by sample: copies of one image count once. mCE is {reference}."]
     summary = "Errors under corruptions: plain mean, and mean corruption error (mCE)"
     rows = means.sort_values("error")
-    return contents.listed(summary, rows, "corruption_errors", "Corruption errors", columns, text=text)
+    return contents.table_details(summary, rows, "corruption_errors", "Corruption errors", columns, text=text)
 
 
 def _projections(contents: Contents) -> Iterator[Detail | None]:
@@ -114,7 +114,7 @@ def _projections(contents: Contents) -> Iterator[Detail | None]:
     places = models.groupby(["mapper", "dataset"], sort=False).ngroup()
     rows = models.assign(place=places).sort_values(["place", "tolerance"], ascending=[True, False])
     summary = f"Projection on the latent dimensions of {', '.join(printable_all(models['mapper'].unique()))}"
-    yield contents.listed(summary, rows, "projection_models", "Projection", columns)
+    yield contents.table_details(summary, rows, "projection_models", "Projection", columns)
 
     attributes = contents.rows("projection_attributes")
     varying = attributes[~attributes["constant"].astype(bool)]
@@ -123,14 +123,14 @@ def _projections(contents: Contents) -> Iterator[Detail | None]:
     columns = [named("Mapper", "mapper"), named("Task", "dataset"), named("Attribute", "attribute")]
     columns += [valued(_title(name), name) for name in BY_ATTRIBUTE]
     summary = "Each task by each attribute, mean over models"
-    yield contents.listed(summary, means, "projection_attributes", "Attributes", columns)
+    yield contents.table_details(summary, means, "projection_attributes", "Attributes", columns)
 
     effects = contents.rows("projection_effects")
     columns = [named(name.capitalize(), name) for name in ("mapper", "dimension", "trait")]
     columns += [valued(name.capitalize(), name) for name in ("shift", "strength", "tolerance")]
     rows = effects.sort_values("strength", ascending=False)
     summary = "What each latent dimension changes"
-    yield contents.listed(summary, rows, "projection_effects", "Dimensions", columns)
+    yield contents.table_details(summary, rows, "projection_effects", "Dimensions", columns)
 
 
 def _title(name: str) -> str:

@@ -119,7 +119,7 @@ def _costs(contents: Contents) -> Detail | None:
         counted("Forward passes", "forwards"),
         counted("Gradients", "backwards"),
     ]
-    return contents.listed("What it cost, step by step, over all models", rows, "costs", "Costs", columns)
+    return contents.table_details("What it cost, step by step, over all models", rows, "costs", "Costs", columns)
 
 
 # ---- limits ----

@@ -51,7 +51,9 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
         counted("Passes to choose", "choosing_forwards"),
         counted("to measure once", "audit_forwards"),
     ]
-    yield contents.listed("Every number of every model, before and after", models, "remedy_models", "Remedies", columns)
+    yield contents.table_details(
+        "Every number of every model, before and after", models, "remedy_models", "Remedies", columns
+    )
 
     columns = [
         MODEL,
@@ -64,7 +66,7 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
         bounded("Interval", "low", "high"),
     ]
     classes = contents.rows("remedy_classes")
-    yield contents.listed("Every class, before and after", classes, "remedy_classes", "Classes", columns)
+    yield contents.table_details("Every class, before and after", classes, "remedy_classes", "Classes", columns)
 
     columns = [
         MODEL,
@@ -77,4 +79,4 @@ def of_remedies(contents: Contents) -> Iterator[Detail | None]:
         valued("rho", "rho", signed),
     ]
     curve = contents.rows("remedy_curve")
-    yield contents.listed("Mean and worst class by strength", curve, "remedy_curve", "Strengths", columns)
+    yield contents.table_details("Mean and worst class by strength", curve, "remedy_curve", "Strengths", columns)

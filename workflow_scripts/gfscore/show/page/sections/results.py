@@ -68,7 +68,7 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
             "The published accuracies were compared with nothing: the dataset's entry says published_accuracy: null."
         )
     summary = "What each model is"
-    yield contents.listed(summary, rows, "model_summary", "Models", columns, caption=caption, most=MOST_MODELS)
+    yield contents.table_details(summary, rows, "model_summary", "Models", columns, caption=caption, most=MOST_MODELS)
 
     ranks = contents.rows_of_measure("metric_ranks")
     places = ranks.pivot_table(index="label", columns="metric", values="place", sort=False).reset_index()
@@ -77,7 +77,7 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
         if name in METRICS:
             columns.append(valued(METRICS[name].title, name))
     summary = f"Place of each model by every metric of {contents.measure}"
-    yield contents.listed(summary, places, "metric_ranks", "Places", columns)
+    yield contents.table_details(summary, places, "metric_ranks", "Places", columns)
 
 
 def _numbers(contents: Contents, measure: str) -> TableView | None:
@@ -127,7 +127,7 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     columns += [bounded("Interval", "low", "high", measure.value_range[1]), valued("Clean accuracy", "accuracy")]
     summary = f"Every class of every model by {contents.measure}, lowest first"
     rows = scores.sort_values(["value", "label"], na_position="first")
-    yield contents.listed(summary, rows, "class_scores", "Classes", columns, most=MOST_CLASS_ROWS)
+    yield contents.table_details(summary, rows, "class_scores", "Classes", columns, most=MOST_CLASS_ROWS)
 
     ranks = contents.rows_of_measure("vulnerability")
     columns = [
@@ -138,7 +138,7 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     ]
     summary = "Classes by their mean rank over models, the most vulnerable first"
     rows = ranks.sort_values(["mean_rank", "class_index"])
-    yield contents.listed(summary, rows, "vulnerability", "Classes by vulnerability", columns)
+    yield contents.table_details(summary, rows, "vulnerability", "Classes by vulnerability", columns)
     yield _errors(contents)
 
     targets = contents.rows("target_success")
@@ -151,7 +151,7 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
         valued("CFPS", "cfps"),
     ]
     rows = targets.sort_values("success", ascending=False)
-    yield contents.listed("Into which class attacks turn samples", rows, "target_success", "Targets", columns)
+    yield contents.table_details("Into which class attacks turn samples", rows, "target_success", "Targets", columns)
 
 
 def _errors(contents: Contents) -> Detail | None:
@@ -173,7 +173,7 @@ def _errors(contents: Contents) -> Detail | None:
     ]
     summary = f"Errors by class under {measure}: recall, precision, and where wrong predictions fall"
     caption = "Means over models, lowest recall first."
-    return contents.listed(summary, means, "class_errors", "Errors by class", columns, caption=caption)
+    return contents.table_details(summary, means, "class_errors", "Errors by class", columns, caption=caption)
 
 
 # ---- certainty ----
@@ -203,7 +203,7 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
         named("Rule", "rule"),
     ]
     summary = "What more samples would show: undecided models and the samples that would settle them"
-    yield contents.listed(summary, undecided, "verdict", "Undecided models", columns)
+    yield contents.table_details(summary, undecided, "verdict", "Undecided models", columns)
 
     yield _pairs(contents)
 
@@ -217,7 +217,7 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     ]
     summary = "What the gate decided of each model"
     note = [contents.verdict.note]
-    yield contents.listed(summary, verdicts, "verdict", "Verdicts", columns, text=note, most=MOST_MODELS)
+    yield contents.table_details(summary, verdicts, "verdict", "Verdicts", columns, text=note, most=MOST_MODELS)
 
 
 def _noise_floor(contents: Contents) -> Detail | None:
@@ -236,7 +236,7 @@ def _noise_floor(contents: Contents) -> Detail | None:
     caption = (
         "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this disparity."
     )
-    return contents.listed(
+    return contents.table_details(
         "The noise floor: how much disparity chance alone would show",
         summary.sort_values("label"),
         "model_summary",
@@ -264,4 +264,4 @@ def _pairs(contents: Contents) -> Detail | None:
         counted("surely worse on", "sure_wins_second"),
     ]
     summary = f"Every pair of models by {contents.measure}, the surest difference first"
-    return contents.listed(summary, pairs.sort_values("p_holm"), "model_comparisons", "Pairs of models", columns)
+    return contents.table_details(summary, pairs.sort_values("p_holm"), "model_comparisons", "Pairs of models", columns)

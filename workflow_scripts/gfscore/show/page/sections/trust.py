@@ -100,7 +100,7 @@ def of_trust(contents: Contents) -> Iterator[Detail | None]:
     )
     rows = distances[distances["class_index"] == ALL]
     summary = "Samples whose score an attack refutes"
-    yield contents.listed(summary, rows, "falsification", "Falsification", columns, caption=caption)
+    yield contents.table_details(summary, rows, "falsification", "Falsification", columns, caption=caption)
 
     agreement = contents.rows("measure_agreement")
     over_models = agreement["over"] == "models"
@@ -113,7 +113,9 @@ def of_trust(contents: Contents) -> Iterator[Detail | None]:
         valued("p", "p", p_value),
     ]
     summary = "Do the measures agree? Rank correlations over models, the most opposed first"
-    yield contents.listed(summary, rows.sort_values("rho"), "measure_agreement", "Agreement of measures", columns)
+    yield contents.table_details(
+        summary, rows.sort_values("rho"), "measure_agreement", "Agreement of measures", columns
+    )
 
     yield _calibration(contents)
 
@@ -122,12 +124,12 @@ def of_trust(contents: Contents) -> Iterator[Detail | None]:
     ranges = by_model["value"].agg(["min", "max"]).reset_index()
     columns = [MODEL, named("Score", "measure"), valued("Smallest", "min"), valued("Largest", "max")]
     summary = "How far scores move when all logits are shifted or scaled, which changes no prediction"
-    yield contents.listed(summary, ranges, "sensitivity", "Sensitivity", columns)
+    yield contents.table_details(summary, ranges, "sensitivity", "Sensitivity", columns)
 
     for listing in EVIDENCE:
         evidence = contents.rows(listing.name)
         title = listing.title or listing.summary
-        yield contents.listed(listing.summary, evidence, listing.name, title, listing.columns)
+        yield contents.table_details(listing.summary, evidence, listing.name, title, listing.columns)
 
 
 def _calibration(contents: Contents) -> Detail | None:
@@ -168,4 +170,4 @@ def _calibration(contents: Contents) -> Detail | None:
     ]
     summary = "Calibration: temperatures that each objective chooses, and what they gain"
     text = [TEMPERATURE, CALIBRATION]
-    return contents.listed(summary, pd.DataFrame(rows), "calibration", "Calibration", columns, text=text)
+    return contents.table_details(summary, pd.DataFrame(rows), "calibration", "Calibration", columns, text=text)
