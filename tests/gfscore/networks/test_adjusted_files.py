@@ -268,6 +268,24 @@ def test_torchscript_gets_an_operator(tmp_path, network):
     assert not (tmp_path / "b.pt").exists()
 
 
+def test_an_exported_program_keeps_its_channels_last(tmp_path, network):
+    path, target = tmp_path / "net.pt2", tmp_path / "new.pt2"
+    last = nn.Sequential(Permuted(), network)
+    shapes = ({0: torch.export.Dim("n")},)
+    torch.export.save(torch.export.export(last, (torch.zeros(2, 8, 8, 3),), dynamic_shapes=shapes), path)
+    written(program(path), target)
+    with torch.no_grad():
+        moved = torch.export.load(target).module()(IMAGE.permute(0, 2, 3, 1)) - network(IMAGE)
+    np.testing.assert_allclose(moved, np.tile(OFFSETS, (5, 1)), atol=1e-5)
+
+
+class Permuted(nn.Module):
+    """From images (n, H, W, C) to (n, C, H, W)."""
+
+    def forward(self, images):
+        return images.permute(0, 3, 1, 2)
+
+
 @pytest.mark.parametrize("batch", [None, 3])
 def test_an_exported_program_is_exported_again(tmp_path, network, batch):
     path, target = tmp_path / "m.pt2", tmp_path / "a.pt2"

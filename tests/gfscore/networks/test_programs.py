@@ -56,6 +56,29 @@ def test_a_program_gives_the_logits_and_gradients_of_its_network(tmp_path, netwo
     assert classifier.classes == 4 and opened(path, outputs=[2, 0]).classes == 2
 
 
+class ChannelsLast(nn.Module):
+    """A network of images (n, H, W, C)."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, images):
+        return self.network(images.permute(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("batch", ["any", 2])
+@pytest.mark.parametrize("head", [None, "softmax"])
+def test_a_program_of_images_with_their_channels_last_gets_them_so(tmp_path, network, batch, head):
+    layers = [ChannelsLast(network)] + ([nn.Softmax(dim=1)] if head else [])
+    shapes = ({0: torch.export.Dim("n")},) if batch == "any" else None
+    program = torch.export.export(nn.Sequential(*layers), (torch.zeros(2, 8, 8, 3),), dynamic_shapes=shapes)
+    torch.export.save(program, tmp_path / "m.pt2")
+    classifier = opened(tmp_path / "m.pt2", head=head)
+    expected = network(torch.from_numpy(IMAGES) - 0.5).detach()
+    np.testing.assert_allclose(classifier.logits(IMAGES), expected, rtol=1e-5, atol=1e-6)
+
+
 class ByKeyword(nn.Module):
     """A network as those of transformers: images by a keyword, an argument beside them, and a dict."""
 

@@ -59,6 +59,8 @@ def open_classifier(
 ) -> Classifier:
     """Classifier in a file of TorchScript or torch.export with one image input (n, C, H, W) float32.
 
+    A program of torch.export may also take (n, H, W, C).
+
     Opening runs code of the file, whose digest was verified before. A program with a fixed batch size gets blocks of
     that size.
 
@@ -151,7 +153,7 @@ def opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tu
         shapes = [node.meta["val"].shape for node in program.graph.nodes if node.name in inputs]
         network = program.module()
         if len(shapes) == 1:
-            _pass_images_as_exported(network, inputs, program.call_spec.in_spec)
+            _pass_images_as_exported(network, inputs, program.call_spec.in_spec, shapes[0])
         # It has one mode, in which it was exported, and raises when another one is set.
         network.train = lambda _mode=True: network  # type: ignore[method-assign,assignment]
         batch = shapes[0][0] if len(shapes) == 1 and shapes[0] else None
@@ -164,13 +166,25 @@ def opened(settings: Settings, path: Path | str, *, any_number_type: bool) -> tu
         ) from error
 
 
-def _pass_images_as_exported(network: nn.Module, inputs: Sequence[object], structure: TreeSpec) -> None:
-    # The images by the keyword under which they were exported, and constants beside them; tensors are named by text.
-    def arguments(_: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
-        leaves = [args[0] if isinstance(value, str) else value for value in inputs]
+def _pass_images_as_exported(
+    network: nn.Module, inputs: Sequence[object], structure: TreeSpec, shape: Sequence[object]
+) -> None:
+    # The images in the order of axes and by the keyword under which they were exported, and constants beside them;
+    # tensors are named by text. Sides that are not fixed are symbols, which are equal to no number.
+    is_channels_last = len(shape) == 4 and _is_channels(shape[3]) and not _is_channels(shape[1])
+
+    def arguments(_: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> Any:
+        images = args[0]
+        if is_channels_last and images.shape[3] != shape[3]:
+            images = images.permute(0, 2, 3, 1)
+        leaves = [images if isinstance(value, str) else value for value in inputs]
         return tree_unflatten(leaves, structure)
 
     network.register_forward_pre_hook(arguments, with_kwargs=True, prepend=True)
+
+
+def _is_channels(side: object) -> bool:
+    return isinstance(side, int) and side in (1, 3)
 
 
 def require_usable(path: str | Path) -> str:
