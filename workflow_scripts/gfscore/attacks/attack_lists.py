@@ -67,7 +67,7 @@ def attacks_in_turn(
     ball : Ball
         Norm and radius.
     draws : Draws
-        Random numbers of the n images; each attack has a stream of its own, so that removing one changes no other.
+        Random numbers of the n images; each attack has a stream of its own, by its place in the list.
     classes : int
         Number of classes K.
     precision : str
