@@ -128,9 +128,15 @@ def test_a_larger_subset_computes_only_the_samples_that_a_smaller_one_has_not(fi
     )  # fmt: skip
     pd.testing.assert_frame_equal(large, whole)
     assert identity == read_identity(tmp_path / "whole/samples.parquet")
+    before = passes.counts()
     again, computed = of_each_class(2)
     assert computed == 0
     pd.testing.assert_frame_equal(again, small)
+    # Of the passes of 50 samples those of 20 count, in each job anew.
+    assert passes.counts_since(before) == {"forwards": 20, "backwards": 0}
+    before = passes.counts()
+    of_each_class(5)
+    assert passes.counts_since(before) == {"forwards": 50, "backwards": 0}
     # What changes a value is computed anew.
     assert of_each_class(2, seed=6)[1] == 20
     (tmp_path / "progress/kept.parquet").write_bytes(b"PAR1")

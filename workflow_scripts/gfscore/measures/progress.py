@@ -114,6 +114,7 @@ class KeptSamples:
         self._identity = dict(identity)
         self._identity["settings"] = json.dumps({**settings, "subset": None}, sort_keys=True)
         self._identity["version"] = version
+        self._passes_before = passes.counts()
         self._frame = _read_kept(self.path, table, self._identity) if self.shared else None
 
     def missing(self, sample_id: NDArray[np.str_]) -> NDArray[np.int64]:
@@ -130,6 +131,12 @@ class KeptSamples:
 
         position = pd.Series(np.arange(len(sample_id)), index=sample_id)
         rows = self._frame[self._frame["sample_id"].isin(position.index)]
+
+        # Passes were counted for all rows together: those of other samples, which a smaller subset lacks, are taken off.
+        self._passes = passes.counts_since(self._passes_before)
+        unused = 1 - rows["sample_id"].nunique() / self._frame["sample_id"].nunique()
+        passes.add({name: -round(unused * count) for name, count in self._passes.items()})
+
         # Several rows of one sample stay in their order.
         order = np.argsort(position[rows["sample_id"]].to_numpy(), kind="stable")
         return rows.iloc[order].reset_index(drop=True)
@@ -137,7 +144,7 @@ class KeptSamples:
     def write(self) -> None:
         """Write all rows, kept and computed, for later jobs."""
         if self.shared:
-            identity = {**self._identity, PASSES: passes.counts()}
+            identity = {**self._identity, PASSES: self._passes}
             write_table(self.path, self._table, self._frame, identity=identity)
 
 
