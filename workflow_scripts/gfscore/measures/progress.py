@@ -132,7 +132,7 @@ class KeptSamples:
         position = pd.Series(np.arange(len(sample_id)), index=sample_id)
         rows = self._frame[self._frame["sample_id"].isin(position.index)]
 
-        # Passes were counted for all rows together: those of other samples, which a smaller subset lacks, are taken off.
+        # Passes were counted for all rows together: those of samples that a smaller subset lacks are taken off.
         self._passes = passes.counts_since(self._passes_before)
         unused = 1 - rows["sample_id"].nunique() / self._frame["sample_id"].nunique()
         passes.add({name: -round(unused * count) for name, count in self._passes.items()})
