@@ -71,8 +71,10 @@ def test_a_column_of_names_makes_classes_in_alphabetical_order(tmp_path):
         open_images({**SETTINGS, "label": "kind"}, tmp_path, classes=None)
 
 
-def test_names_that_are_numbers_are_sorted_as_numbers(tmp_path):
-    made = table(range(4), [0] * 4).append_column("kind", [["10", "2", "9", "2"]])
+@pytest.mark.parametrize("point", ["", ".0"])
+def test_names_that_are_numbers_are_sorted_as_numbers(tmp_path, point):
+    texts = [number + point for number in ("10", "2", "9", "2")]
+    made = table(range(4), [0] * 4).append_column("kind", [texts])
     pq.write_table(made, tmp_path / "a.parquet")
     images = open_images({**SETTINGS, "label": "kind"}, tmp_path, classes=None)
     assert images.class_names == ("2", "9", "10") and images.labels.tolist() == [2, 0, 1, 0]

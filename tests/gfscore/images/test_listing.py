@@ -552,6 +552,21 @@ def test_numbers_that_are_names_of_classes_are_names(folder):
         opened(folder, rows, classes=["1", "0"])
 
 
+def test_numbers_with_a_point_are_numbers(folder):
+    """As pandas writes whole numbers of a column that had an empty cell."""
+    rows = ["0.png,2.0", "1.png,0.0", "2.png,10.00", "3.png,1.0"]
+    names = [f"c{number}" for number in range(11)]
+    with pytest.raises(InputError, match="no sample of class 'c3'"):
+        opened(folder, rows, classes=names)
+    with pytest.raises(InputError, match="no sample of class '3'"):
+        opened(folder, rows)
+    images = opened(folder, rows, classes=["0", "1", "2", "10"])
+    assert images.labels.tolist() == [2, 0, 3, 1]
+    versions = ["2.0", "0.0", "10.00", "1.0"]
+    assert opened(folder, rows, classes=versions).labels.tolist() == [0, 1, 2, 3]
+    assert opened(folder, ["0.png,1.5", "1.png,2.0"]).class_names == ("1.5", "2.0")
+
+
 def test_the_images_may_lie_elsewhere_under_other_columns(folder):
     rows = ["flat/0.png,0", "flat/1.png,1"]
     images = opened(folder, rows, header="file,class", images=str(folder), image="file", label="class")

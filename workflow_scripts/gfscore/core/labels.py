@@ -155,6 +155,12 @@ def are_numbers(texts: Iterable[str]) -> bool:
     return all(map(is_number, texts))
 
 
+def without_point(texts: Sequence[str]) -> Sequence[str]:
+    """Texts of whole numbers from 0, such as "9" for "9.0", where all are such numbers; else the texts as they are."""
+    plain = [re.sub(r"\.0+$", "", text) for text in texts]
+    return plain if are_numbers(plain) else texts
+
+
 def fault_of_labels(labels: np.typing.NDArray[np.generic]) -> str | None:
     """Why labels are no whole numbers.
 

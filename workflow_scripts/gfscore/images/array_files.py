@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.files import atomic
-from gfscore.core.labels import are_numbers, class_indices
+from gfscore.core.labels import are_numbers, class_indices, without_point
 from gfscore.core.names import numbered
 from gfscore.images.image_set import ImageSet, from_arrays
 from gfscore.tables.binary_files import declared_array, declared_header, opened, whole_array
@@ -184,8 +184,10 @@ def _plain_labels(y: Array, number: int, where: str) -> Array:
         y = y.reshape(number)
     if y.dtype.kind == "S":
         y = np.char.decode(y.astype(np.bytes_), "utf-8", "replace")
-    if y.dtype.kind == "U" and are_numbers(y.ravel().tolist()):
-        y = y.astype(np.int64)
+    if y.dtype.kind == "U":
+        texts = without_point(y.ravel().tolist())
+        if are_numbers(texts):
+            y = np.array(texts, dtype=np.str_).astype(np.int64).reshape(y.shape)
     return y
 
 

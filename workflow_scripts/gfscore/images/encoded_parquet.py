@@ -13,7 +13,7 @@ from pyarrow.parquet import ParquetFile
 
 from gfscore.core.errors import InputError, few
 from gfscore.core.files import require_regular
-from gfscore.core.labels import are_numbers
+from gfscore.core.labels import are_numbers, without_point
 from gfscore.core.names import numbered
 from gfscore.images.dataset_source import Part, Preprocessing
 from gfscore.images.encoded import Blob, from_encoded
@@ -189,12 +189,13 @@ def _class_indices(
 
     names = np.unique(np.concatenate(filled))
     indices = [np.searchsorted(names, labels) for labels in labels_by_file]
-    if not are_numbers(names.tolist()):
+    numbers = np.array(without_point(names.tolist()))
+    if not are_numbers(numbers.tolist()):
         return indices, tuple(names.tolist())
     # As text 10 comes before 2.
-    order = np.argsort(names.astype(np.int64), kind="stable")
+    order = np.argsort(numbers.astype(np.int64), kind="stable")
     position = np.argsort(order, kind="stable")
-    return [position[values] for values in indices], tuple(names[order].tolist())
+    return [position[values] for values in indices], tuple(numbers[order].tolist())
 
 
 def _class_names_of_files(files: Sequence[Path], column: str) -> tuple[str, ...] | None:

@@ -4,9 +4,11 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path, PurePosixPath
 
+import numpy as np
+
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.files import regular_bytes
-from gfscore.core.labels import are_numbers, class_indices, is_number
+from gfscore.core.labels import are_numbers, class_indices, is_number, without_point
 from gfscore.core.mappings import positions
 from gfscore.core.names import require_utf8
 from gfscore.images.dataset_source import Preprocessing
@@ -340,11 +342,15 @@ def open_images_of_csv(
     if not len(frame):
         raise InputError(f"{path}: holds a header and no rows; write the file again")
 
-    labels = frame[label].to_numpy(dtype=object)
-    if are_numbers(labels) and not set(labels.tolist()) <= set(classes or ()):
+    texts = frame[label].tolist()
+    declared = set(classes or ())
+    if not declared.issuperset(texts):
+        texts = without_point(texts)
+    labels = np.array(texts, dtype=object)
+    if are_numbers(texts) and not declared.issuperset(texts):
         labels = labels.astype(int)
     else:
-        classes = classes or sorted(set(labels.tolist()))
+        classes = classes or sorted(set(texts))
         labels = class_indices(labels, classes, f"{path}: {label}")
     names = frame[image].tolist()
     require_inside(names, path)

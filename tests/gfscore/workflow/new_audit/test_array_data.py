@@ -102,6 +102,7 @@ def test_grey_images_and_images_of_zeros_and_ones_are_read(saved):
         np.eye(3)[LABELS],
         np.eye(3)[LABELS].astype(bool),
         LABELS.astype(str),
+        LABELS.astype(np.float32).astype(str),
         LABELS.astype("S1"),
         np.array(["cat", "dog", "emu"])[LABELS],
     ],
