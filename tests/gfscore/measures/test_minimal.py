@@ -255,3 +255,14 @@ def test_gradients_that_overflow_lead_libraries_nowhere(curved, name):
     rooted = Wrapped(network, lambda network, x: network(x) + (x.flatten(1)[:, :1] * 0).sqrt())
     result = measured(rooted, images, labels, attacks=[{"name": name, "steps": 20}])
     assert np.isfinite(result["value"]).all()
+
+
+def test_the_bound_is_not_claimed_of_distances_that_are_not_searched():
+    network, images = linear(3), grey(8)
+    labels = predicted(network, images)
+    truth = margins(network, images, labels, "l2")
+    result = measured(network, images, labels, largest_distance=float(np.median(truth)))
+    assert (result["censored"] == (truth > np.median(truth))).all()
+    assert (result["value"][result["censored"]] < truth[result["censored"]]).all()
+    measure = KINDS["minimal"].describe(KINDS["minimal"].parse({}))
+    assert "unless that is beyond the largest distance searched" in measure.explanation

@@ -61,7 +61,8 @@ def describe(settings: Minimal) -> Measure:
         unit=f"{NORMS[settings.norm]} distance, pixels in [0, 1]",
         explanation=(
             "Length of the smallest perturbation found that changes a right prediction; 0 when it is wrong already, "
-            "and the largest distance searched where nothing was found. An upper bound on the true distance."
+            "and the largest distance searched where nothing was found. An upper bound on the true distance, "
+            "unless that is beyond the largest distance searched."
         ),
     )
 

@@ -43,8 +43,8 @@ def measure_batch(
     Returns
     -------
     dict
-        Arrays (n,): value in [0, largest_distance], an upper bound on the true distance, 0 for a misclassified image
-        and largest_distance where nothing was found within it; censored, true where none was found within it;
+        Arrays (n,): value in [0, largest_distance], an upper bound on the true distance if that is in this range, 0 for
+        a misclassified image and largest_distance where nothing was found within it; censored, true there;
         prediction of the nearest adversarial example, else of the image; attack, its name, "clean" for a misclassified
         image, None where nothing was found; steps, forward passes.
 
