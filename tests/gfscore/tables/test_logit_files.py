@@ -269,7 +269,7 @@ def test_a_row_without_an_identifier_is_refused(tmp_path, ending, names):
         read_labels_file(path)
 
 
-@pytest.mark.parametrize("labels", [np.array(5), LABELS[:, None]])
+@pytest.mark.parametrize("labels", [np.array(5), np.zeros((4, 1, 2))])
 def test_labels_that_are_no_column_are_refused(tmp_path, labels):
     np.save(tmp_path / "l.npy", labels)
     with pytest.raises(InputError, match=r"l\.npy: labels: shape .*; expected \(samples,\)"):
@@ -335,3 +335,17 @@ def test_one_file_may_hold_the_logits_of_several_models(tmp_path, ending):
         assert labels.tolist() == list(LABELS)
     with pytest.raises(InputError, match=rf"many\.{ending}: array or column 'secnd' is unknown.*'second'"):
         read_logits_file(path, classes=CLASSES, member="secnd")
+
+
+@pytest.mark.parametrize("number_type", [np.uint8, np.float32, bool])
+def test_labels_may_be_one_hot_or_a_column(tmp_path, number_type):
+    labels = np.array([2, 0, 1, 2])
+    logits = np.zeros((4, 3))
+    np.savez(tmp_path / "both.npz", logits=logits, labels=np.eye(3)[labels].astype(number_type))
+    np.save(tmp_path / "labels.npy", labels[:, np.newaxis].astype(np.uint8))
+    _, found, _ = read_logits_file(tmp_path / "both.npz", classes=["0", "1", "2"])
+    assert found.tolist() == labels.tolist()
+    assert read_labels_file(tmp_path / "labels.npy")[0].tolist() == labels.tolist()
+    np.savez(tmp_path / "both.npz", logits=logits, labels=np.full((4, 3), 1 / 3))
+    with pytest.raises(InputError, match=r"both\.npz: labels: shape \(4, 3\), and row 0 is not a single 1 among zeros"):
+        read_logits_file(tmp_path / "both.npz", classes=["0", "1", "2"])

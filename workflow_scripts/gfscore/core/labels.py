@@ -70,6 +70,19 @@ def plain_name(name: str) -> str:
 # ---- labels of users ----
 
 
+def classes_of_one_hot(labels: np.typing.NDArray[np.generic], where: Path | str) -> np.typing.NDArray[np.int64]:
+    """Class (N,) of each row of one-hot labels (N, K); InputError, naming `where`, for a row of other numbers."""
+    numbers = labels.astype(np.float64)
+    other_values = ((numbers != 0) & (numbers != 1)).any(axis=1)
+    wrong = np.flatnonzero(other_values | (numbers.sum(axis=1) != 1))
+    if wrong.size:
+        raise InputError(
+            f"{where}: shape {labels.shape}, and row {wrong[0]} is not a single 1 among zeros; give one label per "
+            "sample, or one-hot rows"
+        )
+    return numbers.argmax(axis=1)
+
+
 def class_indices(
     labels: np.typing.NDArray[np.generic], classes: Sequence[str] | None, where: Path | str
 ) -> np.typing.NDArray[np.generic]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.files import atomic
-from gfscore.core.labels import are_numbers, class_indices, without_point
+from gfscore.core.labels import are_numbers, class_indices, classes_of_one_hot, without_point
 from gfscore.core.names import numbered
 from gfscore.images.image_set import ImageSet, from_arrays
 from gfscore.tables.binary_files import declared_array, declared_header, opened, whole_array
@@ -171,15 +171,7 @@ def _plain_labels(y: Array, number: int, where: str) -> Array:
     if y.dtype.kind == "b":
         y = y.astype(np.int8)
     if y.ndim == 2 and y.shape[0] == number and y.shape[1] > 1 and y.dtype.kind in "iuf":
-        other_values = ((y != 0) & (y != 1)).any(axis=1)
-        wrong = np.flatnonzero(other_values | (y.sum(axis=1) != 1))
-        if wrong.size:
-            raise InputError(
-                f"{where}: shape {y.shape}, and row {wrong[0]} is not a single 1 among zeros; give one label per "
-                "image, or one-hot rows"
-            )
-        return y.argmax(axis=1)
-
+        return classes_of_one_hot(y, where)
     if y.ndim > 1 and y.size == number == max(y.shape):
         y = y.reshape(number)
     if y.dtype.kind == "S":

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few, unknown_name
 from gfscore.core.files import LOGIT_ENDINGS
-from gfscore.core.labels import are_numbers, class_indices
+from gfscore.core.labels import are_numbers, class_indices, classes_of_one_hot
 from gfscore.core.mappings import only
 from gfscore.tables.binary_files import (
     ROW_NAMES,
@@ -138,6 +138,10 @@ def _labels_in(
     for _, candidate in further:
         if not np.array_equal(labels, candidate):
             raise InputError(f"{path}: {' and '.join(present)} differ, and each may be the labels; keep one")
+    if labels.ndim == 2 and labels.shape[1] > 1 and labels.dtype.kind in "biuf":
+        return name, classes_of_one_hot(labels, f"{path}: {name}")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        return name, labels[:, 0]
     return name, labels
 
 

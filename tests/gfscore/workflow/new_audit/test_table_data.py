@@ -45,6 +45,16 @@ def rows(image="image", label="label", names="{:03d}.png", labels=LABELS):
     return pd.DataFrame({image: [names.format(number) for number in range(6)], label: labels})
 
 
+def test_a_column_for_each_class_is_named_with_how_to_make_one_of_labels(folder):
+    write_images(folder)
+    table = rows().drop(columns="label").assign(MEL=[1.0, 0, 1, 0, 1, 0], NV=[0.0, 1, 0, 1, 0, 1])
+    write_table(folder, table)
+    with pytest.raises(InputError, match=r"labels\.csv: a column for each class \(MEL, NV\), one-hot"):
+        data_of(folder)
+    write_table(folder, table.assign(label=table[["MEL", "NV"]].idxmax(axis=1)))
+    require_same(data_of(folder))
+
+
 @pytest.mark.parametrize("ending", [".png", ".JPG"])
 def test_names_may_lack_their_ending(folder, ending):
     write_images(folder / "train", ending)

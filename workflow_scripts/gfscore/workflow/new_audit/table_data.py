@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas
 from pandas import DataFrame
 
 from gfscore.core.errors import InputError, few
@@ -52,6 +53,7 @@ def csv_settings(path: Path, *, folder: str | None) -> tuple[PlainSettings, str]
         if frame.iloc[:, 0].astype(str).tolist() in (numbers[:-1], numbers[1:]):
             columns = columns[1:]
             words = ", without the first one, which counts the rows"
+    _require_no_one_hot(frame[columns], path)
     image, label = _columns(columns, path)
     root, root_words = _image_folder(frame[image].tolist(), path, folder)
 
@@ -124,6 +126,18 @@ def _columns(columns: Sequence[str], path: Path) -> tuple[str, str]:
         (label,) = (name for name in columns if name != image)
         return image, label
     return column_of(path, columns, IMAGE_COLUMNS), column_of(path, columns, LABEL_COLUMNS)
+
+
+def _require_no_one_hot(frame: DataFrame, path: Path) -> None:
+    # InputError for a table with a column of 0 and 1 for each class in place of one column of labels.
+    numbers = frame.apply(pandas.to_numeric, errors="coerce")
+    classes = [name for name in numbers if numbers[name].isin([0, 1]).all()]
+    is_one_hot = len(classes) > 1 and (numbers[classes].sum(axis=1) == 1).all()
+    if is_one_hot and _first_of(list(map(str, frame.columns)), LABEL_COLUMNS) is None:
+        raise InputError(
+            f"{path}: a column for each class ({few(list(map(str, classes)))}), one-hot, in place of one of labels; "
+            "write that with pandas: table['label'] = table[classes].idxmax(axis=1)"
+        )
 
 
 def _first_of(columns: Sequence[str], names: Sequence[str]) -> str | None:
