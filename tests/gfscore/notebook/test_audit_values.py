@@ -133,6 +133,15 @@ def test_columns_in_another_order_than_the_classes_are_refused():
     assert renamed["value"].tolist() == audit_logits(logits, labels).classes["value"].tolist()
 
 
+def test_the_column_of_the_labels_is_no_class():
+    logits, labels = logits_and_labels(0)
+    frame = pd.DataFrame(logits, columns=list("abcde")).assign(label=labels)
+    with pytest.raises(InputError, match="logits: its column 'label' is that of the labels; leave it out"):
+        audit_logits(frame, frame["label"])
+    # Names of rows and columns by number are no names.
+    assert len(audit_logits(pd.DataFrame(logits), pd.Series(labels, name=0)).classes) == 5
+
+
 def test_tensors_are_taken_as_they_come_out_of_a_network():
     logits, labels = logits_and_labels(0)
     expected = audit_logits(logits, labels).classes

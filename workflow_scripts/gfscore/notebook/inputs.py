@@ -84,11 +84,17 @@ def class_names_of(class_names: Sequence[Any] | None, classes: int, *, per: str)
 
 
 def require_aligned(data: Any, labels: Any, *, name: str) -> None:
-    """Raise InputError where both are of pandas, and their rows are named differently: pandas would reorder them."""
+    """Raise InputError where both are of pandas, and their rows are named differently: pandas would reorder them.
+
+    Also for labels that are a column of the data, which would be a class.
+    """
     if not isinstance(data, pd.DataFrame | pd.Series) or not isinstance(labels, pd.DataFrame | pd.Series):
         return
     if len(data) == len(labels) and not data.index.equals(labels.index):
         raise InputError(f"{name}: its index differs from that of the labels; {ALIGNED}")
+    column = getattr(labels, "name", None)
+    if isinstance(data, pd.DataFrame) and isinstance(column, str) and column in data.columns:
+        raise InputError(f"{name}: its column {column!r} is that of the labels; leave it out")
 
 
 def labels_of(labels: Any, class_names: Sequence[str] | None) -> NDArray[Any]:
