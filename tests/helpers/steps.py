@@ -113,7 +113,7 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
     about_all = {"audit": AUDIT, "dataset_digest": DIGEST, "logits": identities}
     write_scores(folder / "scores.parquet", parts, identity=about_all)
     taking_part = [label_of(model) for model in models] if included is None else included
-    write_json(folder / "models.json", {"included": taking_part, "excluded": []})
+    write_json(folder / "models.json", {"included": taking_part, "excluded": [], "guessing": []})
     written = {"selection": folder / "models.json", "scores": folder / "scores.parquet", "samples": samples}
     params = {"models": models, "measures": measures, "logits": paths, **settings}
     return AuditValues(subject=AuditSubject.parse(params), dataset=dataset, **written)

@@ -126,7 +126,10 @@ def test_audits_of_one_model_each_are_compared_whatever_it_is_called(tmp_path, s
     assert set(changes["model"]) == {"release-1 then release-2"}
     assert "worse" in set(changes["verdict"])
     # An audit that left out a model was not of one model.
-    write_json(tmp_path / "two/models.json", {"included": ["none/release-2"], "excluded": ["none/other"]})
+    write_json(
+        tmp_path / "two/models.json",
+        {"included": ["none/release-2"], "excluded": [{"model": "none/other", "reason": "accuracy"}], "guessing": []},
+    )
     with pytest.raises(InputError, match="no model and measure of the same name"):
         audit_changes(one, two)
 

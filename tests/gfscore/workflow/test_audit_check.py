@@ -25,7 +25,7 @@ def finished(tmp_path_factory):
     judged = {"threat": row["threat"], "model": row["model"], "value": float(row["wcr"])}
     rule = {"measure": row["measure"], "statistic": "wcr", "models": [judged]}
     write_json(folder / "verdict.json", {"rules": [rule]})
-    write_json(folder / "models.json", {})
+    write_json(folder / "models.json", {"included": [], "excluded": [], "guessing": []})
     made_from = [folder / "verdict.json", str(folder / "class_scores.parquet"), folder / "figures", ["one"], __file__]
     write_checksummed(folder / "report.html", "<p>report: FAIL</p>", files=made_from)
     write_checksummed(folder / "config.yaml", "run: [audit] # config.yaml")

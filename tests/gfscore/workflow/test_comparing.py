@@ -95,6 +95,31 @@ def test_a_bundle_is_named_by_its_own_folder_and_must_be_as_stated(bundles, tmp_
     assert "model_summary.parquet: edited or damaged, as statement.json says" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("statement.json", [], "not the statement of a bundle (Input should be"),
+        ("statement.json", {"predicate": {}}, "not the statement of a bundle (subject: Field required)"),
+        ("statement.json", {"subject": [{"name": "a"}]}, "(subject.0.digest: Field required)"),
+        ("audits/toy/verdict.json", {"verdict": "PASS"}, "not the verdict of an audit (rules: Field required)"),
+        ("audits/toy/models.json", {"excluded": []}, "of an earlier version"),
+        ("datasets/toy.json", {"classes": None}, "of an earlier version"),
+    ],
+)
+def test_a_file_of_another_form_is_named_with_what_it_lacks(bundles, tmp_path, capsys, case):
+    file, content, fault = case
+    other = shutil.copytree(bundles / "same", tmp_path / "other")
+    (other / file).unlink(missing_ok=True)
+    if isinstance(content, dict):
+        write_json(other / file, content)
+    else:
+        (other / file).write_text("[]")
+    later = str(other if file == "statement.json" else other / "audits/toy")
+    assert main(["compare", str(bundles / "before/audits/toy"), later]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and f"{file}: " in said and fault in said
+
+
 def test_tables_without_values_per_sample_give_no_page(bundles, tmp_path, capsys):
     alone = shutil.copytree(bundles / "before/audits/toy", tmp_path / "audits/toy")
     other = str(bundles / "same/audits/toy")

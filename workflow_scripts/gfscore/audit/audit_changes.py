@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
+from gfscore.audit.audit_files import ModelSelection
 from gfscore.audit.calibration_results import read_calibrations
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.metrics.declaration import Metric
@@ -19,7 +21,7 @@ from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.mappings import only
 from gfscore.core.names import model_count
-from gfscore.core.settings import PlainSettings
+from gfscore.core.settings import PlainSettings, Record, first_fault
 from gfscore.tables.parquet_tables import read_identity, read_table
 
 IDENTITY = ["dataset", "threat", "model"]
@@ -119,6 +121,23 @@ def audit_changes(first: Path | str, second: Path | str, *, calibration: str = U
     return changes
 
 
+class _JudgedModel(Record):
+    threat: str
+    model: str
+    value: float | None
+
+
+class _JudgedRule(Record):
+    measure: str
+    statistic: str
+    models: list[_JudgedModel]
+
+
+class _JudgedAudit(Record):
+    # What is read of verdict.json, which an earlier version may have written.
+    rules: list[_JudgedRule]
+
+
 @dataclass(frozen=True)
 class _Source:
     # Data and settings that a table model_summary is made from.
@@ -148,7 +167,7 @@ def different_settings(before: PlainSettings, after: PlainSettings, *, irrelevan
 def _holds_one_model(folder: Path | str, table: pd.DataFrame) -> bool:
     # An audit with excluded models had several, though its table shows one.
     selection = Path(folder) / "models.json"
-    if selection.is_file() and read_json(selection)["excluded"]:
+    if selection.is_file() and ModelSelection.read(selection).excluded:
         return False
     return model_count(table) == 1
 
@@ -183,18 +202,22 @@ def require_one_run(folder: Path | str, table: pd.DataFrame) -> None:
         return
     tabulated_statistics = {metric.name for metric in BOUNDED}
     uncalibrated = table[table["calibration"] == UNCALIBRATED].set_index(["measure", "threat", "model"])
-    for rule in read_json(path)["rules"]:
-        if rule["statistic"] not in tabulated_statistics:
+    try:
+        verdict = _JudgedAudit.model_validate(read_json(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: not the verdict of an audit ({first_fault(error)}); run its audit again") from error
+    for rule in verdict.rules:
+        if rule.statistic not in tabulated_statistics:
             continue
-        for judged in rule["models"]:
-            key = (rule["measure"], judged["threat"], judged["model"])
-            tabulated = uncalibrated[rule["statistic"]].get(key, np.inf)
+        for judged in rule.models:
+            key = (rule.measure, judged.threat, judged.model)
+            tabulated = uncalibrated[rule.statistic].get(key, np.inf)
             # An undefined value is null in JSON and NaN in the table.
-            value = np.nan if judged["value"] is None else judged["value"]
+            value = np.nan if judged.value is None else judged.value
             if not np.isclose(tabulated, value, rtol=SAME, atol=SAME, equal_nan=True):
                 raise InputError(
-                    f"{folder}: verdict.json and model_summary.parquet are from different runs: {rule['statistic']} of "
-                    f"{judged['model']} is {judged['value']} and {tabulated}; run the whole audit again"
+                    f"{folder}: verdict.json and model_summary.parquet are from different runs: {rule.statistic} of "
+                    f"{judged.model} is {judged.value} and {tabulated}; run the whole audit again"
                 )
 
 

@@ -6,7 +6,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
+from gfscore.core.settings import Record
+
 Paths = Sequence[Path | str]
+
+
+class ModelSelection(Record):
+    """Which models take part in an audit, as models.json holds it.
+
+    Parameters
+    ----------
+    included : list of str
+        Labels "threat/model" of the models that take part.
+    excluded : list of dict
+        Label and reason, as `model` and `reason`, of those that do not.
+    guessing : list of str
+        Labels of included models that may be guessing.
+    """
+
+    included: list[str]
+    excluded: list[dict[str, str]]
+    guessing: list[str]
+
+    @classmethod
+    def read(cls, path: Path | str) -> ModelSelection:
+        """Read the file; raises InputError where it is missing, damaged or of an earlier version."""
+        try:
+            return cls.model_validate(read_json(path))
+        except ValidationError as error:
+            raise InputError(f"{path}: of an earlier version; delete it and run the workflow again") from error
 
 
 @dataclass(frozen=True, kw_only=True)

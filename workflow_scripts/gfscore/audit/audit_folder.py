@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from gfscore.audit.audit_files import ModelSelection
 from gfscore.audit.calibration_results import Calibrations, read_calibrations
 from gfscore.audit.table_names import COMPARISONS, CONFUSIONS, MEASURE_TABLES, TABLES_OF_AUDIT
 from gfscore.audit.tables import TABLES, AuditTables
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
-from gfscore.core.files import read_json
 from gfscore.tables.parquet_tables import read_table
 
 
@@ -60,11 +60,11 @@ class AuditFolder:
 
     def guessing(self) -> list[str]:
         """Labels "threat/model" of models that may be guessing."""
-        return read_json(self.selection_file)["guessing"]
+        return ModelSelection.read(self.selection_file).guessing
 
     def left_out(self) -> int:
         """Number of models that take no part."""
-        return len(read_json(self.selection_file)["excluded"])
+        return len(ModelSelection.read(self.selection_file).excluded)
 
     def table(self, name: str) -> pd.DataFrame:
         """Rows of one of its tables."""

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from gfscore.audit.audit_files import ModelSelection
 from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.samples import ExpectedSamples, ModelLogits, SampleList, ScoresFile, stored_values
 from gfscore.audit.settings import IntervalSettings
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
 from gfscore.core.identity import UNCALIBRATED, ModelName
 from gfscore.core.mappings import only
 from gfscore.core.settings import PlainSettings
@@ -304,7 +304,7 @@ class AuditValues:
     @cached_property
     def included(self) -> tuple[ModelName, ...]:
         """Models that take part, in the order of the configuration."""
-        labels = set(read_json(self.selection)["included"])
+        labels = ModelSelection.read(self.selection).included
         return tuple(model for model in self.subject.models if model.label in labels)
 
     @cached_property

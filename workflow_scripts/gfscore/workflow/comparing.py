@@ -14,10 +14,10 @@ from gfscore.audit.audit_changes import audit_changes, different_settings
 from gfscore.audit.class_changes import BETTER, COLUMNS, UNDECIDED, WORSE, class_changes
 from gfscore.audit.values import AuditValues
 from gfscore.audit.verdicts.verdict import Verdict, read_verdict
-from gfscore.core.dataset_manifest import resolve_label_error_rates
+from gfscore.core.dataset_manifest import DatasetManifest, resolve_label_error_rates
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, write_text
+from gfscore.core.files import write_text
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number, span
 from gfscore.show.page.comparison import Side, render_comparison
@@ -178,11 +178,11 @@ def _classes(earlier: ComparedAudit, later: ComparedAudit, *, required: bool) ->
         before = earlier.audit.measures.get(name)
         if before and not different_settings(before.entry(), measure.entry(), irrelevant=IRRELEVANT):
             same_measures.append(name)
-    manifest = read_json(later.root / name_of(later.audit.dataset.manifest))
+    manifest = DatasetManifest.read(later.root / name_of(later.audit.dataset.manifest))
     return class_changes(
         earlier.values,
         later.values,
-        manifest["classes"],
+        manifest.classes,
         pairs=same_models(later.values.included, earlier.values.included),
         measures=same_measures,
         intervals=later.audit.run.settings.intervals,

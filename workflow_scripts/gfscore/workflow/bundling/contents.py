@@ -21,12 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pydantic import ValidationError
+
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import no_number, read_json, write_text
 from gfscore.core.identity import label_of
 from gfscore.core.mappings import of_distinct_keys, only
 from gfscore.core.names import harmless, printable
+from gfscore.core.settings import Record, first_fault
 from gfscore.images.sources.labels import Labels
 from gfscore.tables.parquet_tables import read_identity
 from gfscore.workflow.plan import PlannedAudit
@@ -307,12 +310,29 @@ def write_statement(bundle: Bundle, audit: PlannedAudit) -> None:
     write_text(bundle.folder / STATEMENT, f"{text}\n")
 
 
+class _Digest(Record):
+    sha256: str
+
+
+class _Subject(Record):
+    name: str
+    digest: _Digest
+
+
+class _Statement(Record):
+    # What is read of a statement before it is compared with the one that the files lead to.
+    subject: list[_Subject]
+
+
 def read_statement(path: Path) -> Json:
-    """Content of a statement; InputError for what is no JSON, and for a key twice or no number in it."""
+    """Content of a statement; InputError for what is no JSON, has a key twice or no number in it, or names no files."""
     try:
         content = path.read_text(encoding="utf-8")
         statement: Json = json.loads(content, object_pairs_hook=of_distinct_keys, parse_constant=no_number)
+        _Statement.model_validate(statement)
         return statement
+    except ValidationError as error:
+        raise InputError(f"{path}: not the statement of a bundle ({first_fault(error)}); ask for it again") from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); ask for the bundle again") from error
 
