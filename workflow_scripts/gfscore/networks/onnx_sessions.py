@@ -17,6 +17,7 @@ from gfscore.networks.onnx_content import serialized
 from gfscore.networks.onnx_graphs import graph_before_head
 from gfscore.networks.outputs import (
     FLOAT32,
+    GREY_ARRAYS,
     Images,
     Logits,
     Output,
@@ -288,9 +289,12 @@ def _image_input(
             batch = image.shape[0] if isinstance(image.shape[0], int) else None
             layouts.append(GraphInput(image.name, batch, channels_last, INPUTS[image.type]))
     if not layouts:
+        remedy = "correct image_shape, or export the model for images"
+        if channels == 3 and 1 in image.shape[1:]:
+            remedy = GREY_ARRAYS
         raise InputError(
             f"{path}: input {image.name!r} has shape {image.shape}, but image_shape {list(image_shape)} needs "
-            "(n, C, H, W) or (n, H, W, C); correct image_shape, or export the model for images"
+            f"(n, C, H, W) or (n, H, W, C); {remedy}"
         )
     # Of a graph that states no sizes, the layout that it runs on; a graph that runs on none is explained later.
     for layout in layouts:

@@ -60,6 +60,11 @@ class LabelledImages(Protocol):
 FLOAT32 = "float32"
 """Number type of the images, and of most networks."""
 
+GREY_ARRAYS = (
+    "files of images are read in colour, so give grey images as arrays (n, H, W) with their labels, in an .npz file"
+)
+"""Remedy for a network of one channel that was shown colours."""
+
 
 def prevailing_type(sizes: Iterable[tuple[str, int]]) -> str:
     """Number type of most numbers, from the type and the size of each tensor; "float32" where there is none."""
@@ -357,11 +362,13 @@ def class_count(run: Callable[[Images], object], image_shape: Sequence[int], *, 
 
 def failed_network_error(image_shape: Sequence[int], error: Exception, *, where: object) -> InputError:
     """Error for a network, named `where`, that fails on images of a shape (C, H, W)."""
-    return InputError(
-        f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); correct image_shape, for "
-        "gfscore audit by --size (make: SIZE=), or the arguments of the architecture, or write a network that takes "
-        "nothing but images (n, C, H, W)"
+    remedy = (
+        "correct image_shape, for gfscore audit by --size (make: SIZE=), or the arguments of the architecture, or "
+        "write a network that takes nothing but images (n, C, H, W)"
     )
+    if image_shape[0] == 3 and "to have 1 channels" in str(error):
+        remedy = GREY_ARRAYS
+    return InputError(f"{where}: fails on images of shape {tuple(image_shape)} ({first_line(error)}); {remedy}")
 
 
 def first_line(error: BaseException) -> str:
