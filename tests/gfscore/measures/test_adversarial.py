@@ -377,6 +377,19 @@ def test_no_scale_of_the_logits_hides_an_example_in_l2(name, scale):
     assert (result["value"][margin > eps] == 1).all()
 
 
+@pytest.mark.parametrize("name", ["apgd-ce", "apgd-dlr", "apgd-targeted"])
+def test_classes_that_logits_of_minus_infinity_exclude_do_not_hide_an_example(name):
+    network, images = linear(2, PIXELS), grey(20, SHAPE)
+    labels = predicted(network, images)
+    excluded = torch.full((1, 3), -torch.inf)
+    masked = Wrapped(network, lambda network, x: torch.cat([network(x), excluded.expand(len(x), -1)], dim=1))
+    margin = margins(network, images, labels, "linf")
+    eps = 1.1 * float(np.median(margin))
+    result = measured(masked, images, labels, name, eps=eps)
+    assert (result["value"][margin < 0.9 * eps] == 0).all() and (margin < 0.9 * eps).sum() > 5
+    assert (result["value"][margin > eps] == 1).all()
+
+
 @pytest.mark.parametrize(("height", "width"), [(4, 27), (12, 12), (20, 30), (24, 24), (32, 24)])
 def test_square_takes_every_image_in_linf_and_in_l2_those_that_its_tiles_fit(height, width):
     images = np.random.default_rng(0).random((2, 1, height, width), dtype=np.float32)

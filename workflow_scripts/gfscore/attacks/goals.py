@@ -73,7 +73,7 @@ def difference_of_logits_ratio(logits: Tensor, labels: Tensor) -> Tensor:
     """
     largest = logits.topk(3, dim=1).values
     lead = other_logits(logits, labels).amax(1) - logit_of(logits, labels)
-    return lead / (largest[:, 0] - largest[:, 2] + TINY)
+    return lead / _divisor(largest[:, 0] - largest[:, 2])
 
 
 def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor:
@@ -98,7 +98,13 @@ def difference_of_logits_ratio_to_target(logits: Tensor, aims: Tensor) -> Tensor
     labels, targets = aims.unbind(1)
     largest = logits.topk(4, dim=1).values
     scale = largest[:, 0] - (largest[:, 2] + largest[:, 3]) / 2
-    return (logit_of(logits, targets) - logit_of(logits, labels)) / (scale + TINY)
+    return (logit_of(logits, targets) - logit_of(logits, labels)) / _divisor(scale)
+
+
+def _divisor(scale: Tensor) -> Tensor:
+    # A logit of -infinity excludes its class: where it is one of those compared, the lead itself is the loss, since a
+    # quotient by infinity would be 0 everywhere.
+    return scale.where(scale.isfinite(), 1.0) + TINY
 
 
 def target_reached(logits: Tensor, aims: Tensor) -> Tensor:
