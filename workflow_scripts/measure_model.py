@@ -37,6 +37,7 @@ def measure_model(job: MeasuringJob, *, search: str = FULL, cores: int = 1) -> N
         measure_batch,
         table=table_of(kind.name),
         require=kind.require_suitable,
+        gradients_alone=kind.gradients_alone(job.settings),
         with_copies=kind.copies,
         search=search if kind.fast_search else FULL,
     )

@@ -11,12 +11,13 @@ import torch
 from fetch_dataset import fetch_dataset
 from gfscore.audit.values import one_row_per_sample, with_predictions
 from gfscore.core.errors import InputError
-from gfscore.core.files import write_json
+from gfscore.core.files import read_json, write_json
 from gfscore.measures import KINDS, complete, job, kind_of
 from gfscore.measures.job import MeasuringJob, measure_in_batches
 from gfscore.networks import passes
 from gfscore.networks.adjusted import open_model
 from gfscore.networks.architectures import build_network
+from gfscore.networks.classifier import from_network
 from gfscore.networks.trained import save_classifier
 from gfscore.tables.parquet_tables import read_identity, read_table, write_table
 from gfscore.workflow.catalogue import CATALOGUE
@@ -295,6 +296,37 @@ def test_the_identity_states_the_arithmetic_of_the_search_where_it_is_not_float3
     measure_model(job_in(tmp_path, files, settings=settings, measure="adversarial", device="cpu"), search=search)
     assert read_identity(path).get("search") == stated
     assert json.loads(read_identity(path)["settings"]) == complete(settings)
+
+
+STEPS = {
+    "gradients alone": ({"kind": "adversarial", "eps": 0.1, "attacks": [{"name": "pgd", "steps": 2}]}, True),
+    "gradients, and queries": ({"kind": "adversarial", "eps": 0.1}, False),
+    "distances": ({"kind": "minimal"}, True),
+    "targets": ({"kind": "targeted", "eps": 0.1}, True),
+    "a constant": ({"kind": "adversarial", "eps": 0.1, "attacks": [{"name": "pgd", "steps": 2}]}, False),
+}
+"""Measures of a network of steps, and whether it is refused."""
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_network_without_gradients_does_not_look_robust(name, files, tmp_path, monkeypatch):
+    settings, refused = STEPS[name]
+
+    class Steps(torch.nn.Module):
+        def forward(self, images):
+            logits = torch.round(images).flatten(1)[:, 10:20] + 0 * images.sum()
+            return 0 * logits if name == "a constant" else logits
+
+    classifier = from_network(Steps(), architecture="steps", image_shape=(1, 8, 8), classes=10)
+    manifest = read_json(files["model"])
+    monkeypatch.setattr(job, "open_model", lambda *_, **__: (classifier, manifest, 1))
+    measured = job_in(tmp_path, files, settings={**settings, "subset": {"samples": 10, "seed": 0}}, device="cpu")
+    if not refused:
+        measure_model(measured)
+        return
+    with pytest.raises(InputError, match=r"gradients are 0 on all of 8 images.*add an attack without gradients"):
+        measure_model(measured)
+    assert not (tmp_path / "samples.parquet").exists()
 
 
 def test_tf32_on_the_processor_is_refused_before_a_pass(files, tmp_path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError
 
-from gfscore.attacks.declaration import Attack, AttackSettings, Form, Member, Norm, beyond_white
+from gfscore.attacks.declaration import NO_GRADIENTS, Attack, AttackSettings, Form, Member, Norm, beyond_white
 from gfscore.core.discovery import declarations
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.mappings import by_name
@@ -105,6 +105,18 @@ def expand(attacks: Iterable[AttackSettings], classes: float) -> list[Member]:
             else:
                 expanded.append(member)
     return expanded
+
+
+def follow_gradients(attacks: Iterable[AttackSettings]) -> bool:
+    """Whether all attacks of a list, members of ensembles among them, follow gradients: one that is 0 stops them."""
+    names: list[str] = []
+    for attack in attacks:
+        form = BALL_ATTACKS.get(attack.name)
+        if form is not None and form.members is not None:
+            names += [member["name"] for member in form.members(attack)]
+        else:
+            names.append(attack.name)
+    return all(ATTACKS[name].gradients != NO_GRADIENTS for name in names)
 
 
 def _members(attack: AttackSettings, classes: float) -> list[Member]:

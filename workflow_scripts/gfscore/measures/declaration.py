@@ -154,6 +154,8 @@ class Kind(Generic[S]):
     """Whether values depend on random draws, which the seed of each sample decides."""
     gradients: Callable[[S], bool] = never
     """gradients(settings): whether it needs gradients of the network."""
+    gradients_alone: Callable[[S], bool] = never
+    """gradients_alone(settings): whether nothing but gradients leads its search for images that are misclassified."""
     attacks: bool = False
     """Whether an adversary searches for images that the classifier gets wrong."""
     fast_search: bool = False

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from gfscore.core.errors import InputError
 from gfscore.images.image_set import ImageSet
 from gfscore.images.manifests import open_described
 from gfscore.images.subsets import subset_rows
@@ -20,6 +21,7 @@ from gfscore.measures import progress
 from gfscore.measures.declaration import NetworkSettings
 from gfscore.networks import devices, inference, passes
 from gfscore.networks.adjusted import open_model
+from gfscore.networks.batch_invariance import spread_over
 from gfscore.networks.classifier import Classifier
 from gfscore.networks.devices import GPU_SHARE, ONE_IMAGE
 from gfscore.networks.offset_files import Adjustment
@@ -34,6 +36,10 @@ Columns = Mapping[str, ArrayLike]
 
 SampleKeywords = Callable[[NDArray[np.str_]], Mapping[str, object]]
 """From the identifiers (n,) of a batch to further keyword arguments of `measure_batch`."""
+
+
+SHOWN = 8
+"""Images on which gradients are looked at before a measure."""
 
 
 def no_keywords(_sample_id: NDArray[np.str_]) -> Mapping[str, object]:
@@ -116,6 +122,7 @@ def measure_in_batches(
     table: Table,
     sample_keywords: SampleKeywords = no_keywords,
     require: Callable[..., None] | None = None,
+    gradients_alone: bool = False,
     with_copies: bool = False,
     search: str = FULL,
 ) -> None:
@@ -140,6 +147,8 @@ def measure_in_batches(
     require : callable, optional
         require(classifier, image_shape, *, where): raises InputError, before the first batch, for a classifier of the
         file `where` that cannot be measured.
+    gradients_alone : bool
+        Whether a classifier is refused whose gradients are 0 on all of some images, though its answers differ.
     with_copies : bool
         Whether `measure_batch` is given the corrupted copies of the batch, as `copies`, if the dataset has any.
     search : str
@@ -150,6 +159,8 @@ def measure_in_batches(
     images, identity, device = opened.images, opened.identity, opened.device
     if require is not None:
         require(opened.classifier, images.image_shape, where=job.weights)
+    if gradients_alone:
+        _require_gradients(opened.classifier, images, where=job.weights)
     classifier = searching_in(search, opened)
 
     # By its row in the dataset, so that a sample is drawn alike in any subset and batch.
@@ -193,6 +204,21 @@ def measure_in_batches(
         write_table(job.output, table, kept_samples.complete(frame, every_sample), identity=identity)
         progress.remove_progress(job.progress)
         kept_samples.write()
+
+
+def _require_gradients(classifier: Classifier, images: ImageSet, *, where: Path | str) -> None:
+    # Attacks would find nothing, and the network look robust. One whose answers never differ is robust.
+    if classifier.network is None:
+        return
+    shown = images.select(spread_over(len(images), SHOWN))
+    pixels = np.concatenate(list(shown.batches(SHOWN)))
+    logits = classifier.logits(pixels)
+    if (logits == logits[0]).all() or not inference.gradients_vanish(classifier.network, pixels):
+        return
+    raise InputError(
+        f"{where}: its gradients are 0 on all of {len(pixels)} images, so that attacks that follow them would find "
+        "nothing, and it would look robust; add an attack without gradients (square), or leave the measure out"
+    )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.networks.batch_invariance import (
@@ -18,7 +19,7 @@ from gfscore.networks.batch_invariance import (
 )
 from gfscore.networks.batches import computed_ahead, fitting_batch_size, in_batches
 from gfscore.networks.classifier import Classifier, from_network
-from gfscore.networks.devices import device_of, move_to, refuse_small_gpu
+from gfscore.networks.devices import device_of, device_of_weights, move_to, refuse_small_gpu
 from gfscore.networks.model_source import Manifest
 from gfscore.networks.number_types import BATCH, search_agreement, searched_logits
 from gfscore.networks.outputs import FLOAT32, Images, LabelledImages, Logits, StoredPixels
@@ -291,3 +292,13 @@ def identity_of(
     identity["device"] = device
     identity["torch"] = str(torch.__version__)
     return identity
+
+
+def gradients_vanish(network: nn.Module, images: Images) -> bool:
+    """Whether gradients of the logits with respect to the pixels are 0 on all images (n, C, H, W)."""
+    pixels = torch.from_numpy(images).to(device_of_weights(network)).requires_grad_()
+    with torch.enable_grad():
+        logits = network(pixels)
+        weights = torch.linspace(-1, 1, logits.shape[1], device=logits.device)
+        (gradients,) = torch.autograd.grad((logits * weights).sum(), pixels)
+    return not gradients.any()

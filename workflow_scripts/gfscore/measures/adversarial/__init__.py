@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.attacks.apgd_ce import ApgdCe
 from gfscore.attacks.declaration import Norm, Radius, attack_passes, ball_words
-from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, ball_mistakes, expand, modules_of
+from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, ball_mistakes, expand, follow_gradients, modules_of
 from gfscore.attacks.square import Square
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
@@ -74,6 +74,7 @@ KIND = Kind(
     needs="network",
     random_draws=True,
     gradients=lambda settings: True,
+    gradients_alone=lambda settings: follow_gradients(settings.attacks),
     attacks=True,
     fast_search=True,
     attack_modules=lambda settings: modules_of(settings.attacks, BALL_ATTACKS),

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gfscore.attacks.declaration import NORMS, Distance, Norm, attack_passes, beyond_white
 from gfscore.attacks.fmn import Fmn
-from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, modules_of, norm_mistakes
+from gfscore.attacks.registry import MINIMAL_ATTACKS, MinimalAttack, follow_gradients, modules_of, norm_mistakes
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 FAR = {"l2": 3.0, "linf": 0.25}
@@ -92,6 +92,7 @@ KIND = Kind(
     find_mistakes=find_mistakes,
     needs="network",
     gradients=lambda settings: True,
+    gradients_alone=lambda settings: follow_gradients(settings.attacks),
     attacks=True,
     fast_search=True,
     attack_modules=lambda settings: modules_of(settings.attacks, MINIMAL_ATTACKS),

@@ -55,6 +55,7 @@ KIND = Kind(
     needs="network",
     random_draws=True,
     gradients=lambda settings: True,
+    gradients_alone=lambda settings: True,
     attacks=True,
     fast_search=True,
     function="gfscore.measures.targeted.batch:measure_batch",

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -19,7 +18,7 @@ from gfscore.networks.batch_invariance import SAMPLES, require_invariant, spread
 from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import Classifier, open_classifier
 from gfscore.networks.device_choice import threads_for_size
-from gfscore.networks.inference import require_agreement
+from gfscore.networks.inference import gradients_vanish, require_agreement
 from gfscore.networks.model_source import Settings, model_sources
 from gfscore.networks.number_types import number_words
 from gfscore.networks.onnx_files import model_files
@@ -236,16 +235,12 @@ def _with_gradients(opened: OpenedModel, model: NewModel, data: NewData, threads
 def _obstacle_to_gradients(network: nn.Module, images: Images) -> str:
     # Why attacks could not follow the gradients of a network, empty where they can: they would find nothing, and the
     # network would look robust.
-    pixels = torch.from_numpy(images).requires_grad_()
     try:
-        with torch.enable_grad():
-            logits = network(pixels)
-            weights = torch.linspace(-1, 1, logits.shape[1])
-            (gradients,) = torch.autograd.grad((logits * weights).sum(), pixels)
+        vanish = gradients_vanish(network, images)
     # The code of a model may raise anything.
     except Exception as error:
         return f"it cannot be differentiated ({first_line(error)})"
-    if not gradients.any():
+    if vanish:
         return f"they are 0 on all of {len(images)} images"
     return ""
 
