@@ -38,9 +38,8 @@ class ExpectedBounds:
         Sample variances, rescaled.
     samples : int
         Samples per class to predict for.
-    reserve, reserve_together : ndarray of shape (K,) or float, and float
-        Numbers of standard errors by which future means are assumed to be less favourable, of classes and of all
-        samples together.
+    deviation : ndarray of shape (K,)
+        Numbers of standard errors by which the future mean of each class is supposed to lie above the present one.
     """
 
     observed: ClassBounds
@@ -48,8 +47,7 @@ class ExpectedBounds:
     largest_atoms: NDArray[np.float64]
     variance: NDArray[np.float64]
     samples: int
-    reserve: NDArray[np.float64] | float
-    reserve_together: float
+    deviation: NDArray[np.float64]
 
     def of(self, samples: int) -> Self:
         """Prediction for another number of samples per class; a class that has more keeps its number."""
@@ -63,28 +61,30 @@ class ExpectedBounds:
 
     def lower(self, alpha: float) -> NDArray[np.float64]:
         """Expected lower bounds (K,) of the class values, each at level alpha for its class alone."""
-        low, _ = self.observed.ends(self._one_side(self.smallest_atoms, alpha), np.ones(len(self.n)))
+        low, _ = self.observed.ends(self._one_side(self.smallest_atoms, alpha, self.deviation), np.ones(len(self.n)))
         return low
 
     def upper(self, alpha: float) -> NDArray[np.float64]:
         """Expected upper bounds (K,) of the class values, each at level alpha for its class alone."""
-        _, high = self.observed.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self.largest_atoms, alpha))
+        low_of_complement = self._one_side(1 - self.largest_atoms, alpha, -self.deviation)
+        _, high = self.observed.ends(np.zeros(len(self.n)), 1 - low_of_complement)
         return high
 
     def lower_aggregate(self, alpha: float) -> float:
         """Expected lower bound of the aggregate, at level alpha."""
-        low, _ = self.observed.aggregate_ends(self._together(self.smallest_atoms, alpha), 1.0, n=self.n)
+        low, _ = self.observed.aggregate_ends(self._together(self.smallest_atoms, alpha, self.deviation), 1.0, n=self.n)
         return low
 
     def upper_aggregate(self, alpha: float) -> float:
         """Expected upper bound of the aggregate, at level alpha."""
-        _, high = self.observed.aggregate_ends(0.0, 1 - self._together(1 - self.largest_atoms, alpha), n=self.n)
+        low_of_complement = self._together(1 - self.largest_atoms, alpha, -self.deviation)
+        _, high = self.observed.aggregate_ends(0.0, 1 - low_of_complement, n=self.n)
         return high
 
-    def _one_side(self, atoms, alpha):
-        return self._predicted(_PREDICTIONS, _Expected(atoms, self.n, self.variance), alpha, self.reserve)
+    def _one_side(self, atoms, alpha, deviation):
+        return self._predicted(_PREDICTIONS, _Expected(atoms, self.n, self.variance, deviation), alpha)
 
-    def _together(self, atoms, alpha):
+    def _together(self, atoms, alpha, deviation):
         n = self.n
         total = n.sum()
         if total == 0:
@@ -99,29 +99,28 @@ class ExpectedBounds:
         between = n * (atoms.mean(axis=1) - pooled.mean()) ** 2
         squares = (np.maximum(n - 1, 0) * self.variance + between).sum()
         variance = squares / max(total - 1, 1)
-        one_class = _Expected(pooled[None, :], np.array([total]), np.array([variance]))
-        return float(self._predicted(_PREDICTIONS_TOGETHER, one_class, alpha, self.reserve_together)[0])
+        # The deviation of the sum of all samples, in standard errors of as many samples of one class.
+        deviation_of_sum = np.sqrt(n * self.variance) @ deviation / np.sqrt(max(total * variance, SMALLEST))
+        one_class = _Expected(pooled[None, :], np.array([total]), np.array([variance]), np.array([deviation_of_sum]))
+        return float(self._predicted(_PREDICTIONS_TOGETHER, one_class, alpha)[0])
 
-    def _predicted(self, predictions, expected, alpha, reserve):
-        low = predictions[self.observed.method](expected, alpha, reserve)
+    def _predicted(self, predictions, expected, alpha):
+        low = predictions[self.observed.method](expected, alpha)
         return np.clip(np.where(expected.n > 0, low, 0), 0, 1)
 
 
-def expected_bounds(observed: ClassBounds, *, reserve_together: float = 0.0) -> ExpectedBounds:
+def expected_bounds(observed: ClassBounds) -> ExpectedBounds:
     """Predict bounds as if further samples followed the present distribution of their class.
 
     Parameters
     ----------
     observed : ClassBounds
         Bounds from the present samples.
-    reserve_together : float
-        Number of standard errors (>= 0) by which the future mean of all samples together is assumed to be less
-        favourable.
 
     Returns
     -------
     ExpectedBounds
-        For the present numbers of samples; its method `of(n)` predicts for n samples per class.
+        For the present numbers of samples, without deviations; its method `of(n)` predicts for n samples per class.
     """
     lowest, highest = observed.value_range
     width = highest - lowest
@@ -133,8 +132,7 @@ def expected_bounds(observed: ClassBounds, *, reserve_together: float = 0.0) -> 
         largest_atoms=np.clip((atoms(observed.largest) - lowest) / width, 0, 1),
         variance=variance,
         samples=0,
-        reserve=0.0,
-        reserve_together=reserve_together,
+        deviation=np.zeros(len(observed.n)),
     )
 
 
@@ -165,53 +163,54 @@ def atoms(samples: ClassSamples) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class _Expected:
-    # Classes rescaled to [0, 1]: atoms (K, ATOMS), predicted numbers of samples n (K,), variance (K,).
+    # Classes rescaled to [0, 1]: atoms (K, ATOMS), predicted numbers of samples n (K,), variance (K,), and standard
+    # errors (K,) by which future means lie above the present ones.
 
     atoms: NDArray[np.float64]
     n: NDArray[np.int64]
     variance: NDArray[np.float64]
+    deviation: NDArray[np.float64]
 
-    def mean(self, reserve: NDArray[np.float64] | float) -> NDArray[np.float64]:
-        """Means (K,), lowered by `reserve` standard errors."""
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Future means (K,)."""
         error = np.sqrt(self.variance / np.maximum(self.n, 1))
-        return self.atoms.mean(axis=1) - reserve * error
+        return np.clip(self.atoms.mean(axis=1) + self.deviation * error, 0, 1)
 
 
-def _hoeffding(expected, alpha, reserve):
+def _hoeffding(expected, alpha):
     half_width = hoeffding_half_width(expected.n, classes=1, alpha=2 * alpha, width=1)
-    return expected.mean(reserve) - half_width
+    return expected.mean - half_width
 
 
-def _empirical_bernstein(expected, alpha, reserve):
+def _empirical_bernstein(expected, alpha):
     half_width = empirical_bernstein_half_width(expected.n, expected.variance, classes=1, alpha=2 * alpha, width=1)
-    return expected.mean(reserve) - half_width
+    return expected.mean - half_width
 
 
-def _clopper_pearson(expected, alpha, reserve):
-    share = np.clip(expected.mean(reserve), 0, 1)
-    return lower_shares(np.where(expected.n > 0, share * expected.n, 0), expected.n, alpha=alpha)
+def _clopper_pearson(expected, alpha):
+    return lower_shares(np.where(expected.n > 0, expected.mean * expected.n, 0), expected.n, alpha=alpha)
 
 
-def _clopper_pearson_together(expected, alpha, reserve):
-    share = np.clip(expected.mean(reserve), 0, 1)
-    return lower_mean_shares(share * expected.n, expected.n, alpha=alpha)
+def _clopper_pearson_together(expected, alpha):
+    return lower_mean_shares(expected.mean * expected.n, expected.n, alpha=alpha)
 
 
-def _betting(expected, alpha, reserve):
-    # Log wealth against m after n values: n times its mean growth, minus `reserve` standard deviations.
+def _betting(expected, alpha):
+    # Log wealth against m after n values: n times its mean growth, plus `deviation` standard deviations.
     n = expected.n
     target = np.log(1 / alpha)
     fractions = np.sqrt(2 * target / (PRIOR_VARIANCE + n * expected.variance))
 
     def rejects(m: NDArray[np.float64]) -> NDArray[np.bool_]:
         growth = np.log1p(np.minimum(fractions, TRUNCATION / m)[:, None] * (expected.atoms - m[:, None]))
-        log_wealth = n * growth.mean(axis=1) - reserve * np.sqrt(n * growth.var(axis=1))
+        log_wealth = n * growth.mean(axis=1) + expected.deviation * np.sqrt(n * growth.var(axis=1))
         return log_wealth >= target
 
     return last_rejected(rejects, np.zeros(len(n)), np.ones(len(n)), halvings=HALVINGS)
 
 
-def _constant_betting(expected, alpha, reserve):
+def _constant_betting(expected, alpha):
     # Like `_betting`, but for one class and constant bets, whose wealths are averaged.
     values = expected.atoms[0]
     n = expected.n[0]
@@ -220,10 +219,10 @@ def _constant_betting(expected, alpha, reserve):
 
     def rejects(m: NDArray[np.float64]) -> NDArray[np.bool_]:
         growth = np.log1p(np.minimum(fractions, MOST_AT_STAKE / np.maximum(m, SMALLEST))[:, None] * (values - m))
-        log_wealth = n * growth.mean(axis=1) - reserve * np.sqrt(n * growth.var(axis=1))
+        log_wealth = n * growth.mean(axis=1) + expected.deviation * np.sqrt(n * growth.var(axis=1))
         return np.logaddexp.reduce(log_wealth) - np.log(len(fractions)) >= target
 
-    return last_rejected(rejects, np.zeros(1), np.array([values.mean()]), halvings=HALVINGS)
+    return last_rejected(rejects, np.zeros(1), np.ones(1), halvings=HALVINGS)
 
 
 _PREDICTIONS = {

@@ -261,7 +261,14 @@ def _open_samples(
 
 
 def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statistic, alpha: float) -> int | None:
-    return fewest_samples(bounds, statistic, direction=rule.direction, threshold=rule.threshold, alpha=alpha)
+    return fewest_samples(
+        bounds,
+        statistic,
+        direction=rule.direction,
+        threshold=rule.threshold,
+        alpha=alpha,
+        added=rule.looks.this < rule.looks.planned,
+    )
 
 
 # ---- remarks and sentence ----

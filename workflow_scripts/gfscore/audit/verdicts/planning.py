@@ -3,6 +3,7 @@
 Plans are predictions, not guarantees: they suppose that each class keeps the distribution it has shown so far.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,8 +21,13 @@ from gfscore.statistics.intervals import require_alpha
 EVEN_CHANCE = 0.5
 """Power of a plan for which none is asked."""
 
-MOST_PROBED = 20
-"""Classes that are probed one by one for whether a decision depends on them; more are probed in so many blocks."""
+DRAWS = 21
+"""Future data sets that a plan imagines."""
+
+FEWEST_DRAWS = 7
+"""Future data sets of more than MANY_CLASSES: the least favourable of so many classes differs little between them."""
+
+MANY_CLASSES = 100
 
 MOST_SAMPLES = 10**9
 """Samples per class beyond which a plan says that no number is known to suffice."""
@@ -83,32 +89,28 @@ def fewest_samples(
     threshold: float,
     alpha: float,
     power: float = EVEN_CHANCE,
+    added: bool = False,
 ) -> int | None:
-    """Fewest samples per class with which a statistic would be decided against a threshold; see samples_for_rule."""
-    plan = expected_bounds(bounds, reserve_together=_reserve(power, 1))
-    classes = len(bounds.n)
+    """Fewest samples per class with which a statistic would be decided against a threshold; see samples_for_rule.
 
-    def is_decided(n: int, reserve: NDArray[np.float64]) -> bool:
-        low, high = statistic.bounds(replace(plan, samples=n, reserve=reserve), alpha)
-        return verdict_of(direction, threshold, low, high) != INCONCLUSIVE
+    All of them are fresh; or they are `added` to those at hand, which keep the values that they have.
+    """
+    deviations = _deviations(len(bounds.n), power)
+    needed = math.ceil(power * len(deviations))
+    plan = expected_bounds(bounds)
 
-    start = _smallest(bounds.n)
-    as_seen = np.zeros(classes)
-    fewest = _fewest(lambda n: is_decided(n, as_seen), start=start)
-    if fewest is None:
-        return None
+    def is_likely_decided(n: int) -> bool:
+        # The less of the samples are fresh, the less their mean deviates.
+        fresh_share = 1 - bounds.n / np.maximum(bounds.n, n) if added else np.ones(len(bounds.n))
+        decided = 0
+        for drawn, deviation in enumerate(deviations, start=1):
+            low, high = statistic.bounds(replace(plan, samples=n, deviation=deviation * np.sqrt(fresh_share)), alpha)
+            decided += verdict_of(direction, threshold, low, high) != INCONCLUSIVE
+            if decided >= needed or decided + len(deviations) - drawn < needed:
+                break
+        return decided >= needed
 
-    # Only classes that could each undo the decision must do well at once: by a union bound, each may fail with
-    # probability (1 - power) / their number.
-    decisive = 0
-    by_value = np.argsort(bounds.samples.summary.mean)
-    for block in np.array_split(by_value, min(classes, MOST_PROBED)):
-        reserve = np.zeros(classes)
-        reserve[block] = _reserve(power, classes)
-        if not is_decided(fewest, reserve):
-            decisive += len(block)
-    reserve = np.full(classes, _reserve(power, max(decisive, 1)))
-    return _fewest(lambda n: is_decided(n, reserve), start=fewest)
+    return _fewest(is_likely_decided, start=_smallest(bounds.n) + 1)
 
 
 def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float) -> int | None:
@@ -151,10 +153,19 @@ def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float
     return _fewest(narrow, start=_smallest(bounds.n))
 
 
-def _reserve(power: float, classes: int) -> float:
+def _deviations(classes: int, power: float) -> NDArray[np.float64]:
+    # How far the future means of the classes may come to lie from the present ones, in standard errors: draws (J, K)
+    # from the normal distribution, in each class one from each of J equally likely parts of it (Latin hypercube).
     if not 0 < power < 1:
         raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
-    return max(0.0, float(-ndtri((1 - power) / classes)))
+    draws = max(FEWEST_DRAWS if classes > MANY_CLASSES else DRAWS, math.ceil(1 / min(power, 1 - power)))
+    rng = np.random.default_rng(0)
+    parts = rng.permuted(np.tile(np.arange(draws)[:, None], (1, classes)), axis=0)
+    deviations = ndtri((parts + rng.random((draws, classes))) / draws)
+    # Their sums over the classes, which decide about means of all samples, are the quantiles of their distribution.
+    sums = deviations.sum(axis=1) / math.sqrt(classes)
+    quantiles = ndtri((sums.argsort().argsort() + 0.5) / draws)
+    return deviations + ((quantiles - sums) / math.sqrt(classes))[:, None]
 
 
 def _smallest(n: NDArray[np.int64]) -> int:
