@@ -100,7 +100,9 @@ class SyntheticAudit:
         verdict = self.verdict.model_copy(update={"made_from": digests_of([files["class_scores"]])})
         calibrations = as_json(self.calibration_results)
         contents = {"calibration": calibrations, "comparison": {}, "verdict": verdict.as_json()}
-        contents["models"] = {"guessing": verdict.guessing}
+        included = (self.class_scores["threat"] + "/" + self.class_scores["model"]).unique().tolist()
+        excluded = verdict.as_json()["excluded"]
+        contents["models"] = {"included": included, "excluded": excluded, "guessing": verdict.guessing}
         for name, content in contents.items():
             write_json(folder / f"{name}.json", content)
         return AuditFolder(folder, AUDIT)
