@@ -68,6 +68,9 @@ def test_other_onnx_graphs_are_named(tmp_path):
     write_graph(path, layout=(8, 3, 8))
     with pytest.raises(InputError, match=r"has shape \['n', 8, 3, 8\], but image_shape \[3, 8, 8\] .*for images"):
         opened(manifest_of(path, "onnx"))
+    write_graph(path, layout=(1, 8, 8))
+    with pytest.raises(InputError, match=r"has shape \['n', 1, 8, 8\].*give grey images as arrays"):
+        opened(manifest_of(path, "onnx"))
     graph = onnx.load(path)
     graph.graph.input[0].type.tensor_type.ClearField("shape")
     onnx.save(graph, path)

@@ -68,6 +68,12 @@ def test_one_number_per_image_is_no_classifier():
         class_count(lambda images: images.reshape(2, -1)[:, :1], (3, 8, 8), where="m")
 
 
+def test_a_network_of_one_channel_that_is_shown_colours_needs_arrays():
+    network = torch.nn.Conv2d(1, 4, 3)
+    with pytest.raises(InputError, match=r"m: fails on images of shape \(3, 8, 8\).*give grey images as arrays"):
+        class_count(lambda images: network(torch.from_numpy(images)), (3, 8, 8), where="m")
+
+
 def test_a_timm_network_with_local_weights(tmp_path):
     from gfscore.networks.compatibility import import_torchvision
 
