@@ -153,7 +153,7 @@ def test_the_command_says_what_changed_by_its_exit_status_too(tmp_path, summary,
     assert main(["compare", str(first), str(second)]) == 3
     assert "can be compared" in capsys.readouterr().err
     assert main(["compare", "one", "nowhere"]) == 3
-    assert "nowhere/model_summary.parquet" in capsys.readouterr().err
+    assert "results/audits/nowhere: no such audit" in capsys.readouterr().err
 
 
 def test_statistics_without_intervals_get_no_verdict(tmp_path, summary):

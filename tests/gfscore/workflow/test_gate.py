@@ -1,6 +1,7 @@
 """The gate's remedy for an audit that is not current any more."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +34,11 @@ def test_what_is_no_name_of_an_audit_is_refused_as_such(audit):
         current_verdict(audit)
     with pytest.raises(InputError, match="not the name of an audit"):
         write_bundle(audit, "bundle")
+
+
+def test_a_bundle_is_named_as_such(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("handed-on").mkdir()
+    Path("handed-on/statement.json").write_text("{}")
+    with pytest.raises(InputError, match="handed-on: a bundle; gfscore verify checks it"):
+        current_verdict("handed-on")

@@ -54,7 +54,10 @@ class ComparedAudit:
             for fault in other_digests(bundle, read_statement(bundle.path(STATEMENT))):
                 raise InputError(f"{printable(path)}: {printable(fault)}; take the bundle from where it was handed out")
             return cls(path / "audits" / bundle.audit)
-        return cls(path if os.sep in name else AUDITS / name)
+        folder = path if os.sep in name else AUDITS / name
+        if not folder.is_dir():
+            raise InputError(f"{printable(folder)}: no such audit; {REMEDY}")
+        return cls(folder)
 
     @property
     def root(self) -> Path:
@@ -125,7 +128,8 @@ def compare(options: argparse.Namespace) -> int:
     for row in changes[changes["verdict"].isin([BETTER, WORSE])].itertuples():
         statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
         print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
-    print(_counted(changes["verdict"].fillna("without a verdict: no interval, or in one audit only")))
+    verdicts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only")
+    print(f"Statistics of models: {_counted(verdicts)}")
     _print_missing(changes, options.earlier, "first")
     _print_missing(changes, options.later, "second")
 
@@ -154,10 +158,10 @@ def compare(options: argparse.Namespace) -> int:
         )
         write_text(options.page, page)
 
-    verdicts = {*changes["verdict"].dropna(), *classes["verdict"]}
-    if not {BETTER, WORSE, UNDECIDED} & verdicts:
+    reached = {*changes["verdict"].dropna(), *classes["verdict"]}
+    if not {BETTER, WORSE, UNDECIDED} & reached:
         raise InputError("no statistic of the two audits can be compared; measure both with the same settings")
-    return 1 if WORSE in verdicts else 0
+    return 1 if WORSE in reached else 0
 
 
 # ---- classes ----

@@ -9,7 +9,7 @@ from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.core.names import shell_word, without_queries
+from gfscore.core.names import printable, shell_word, without_queries
 from gfscore.core.settings import PlainSettings
 from gfscore.networks.architecture_files import describe_network
 from gfscore.tables.parquet_tables import read_attributes, read_identity
@@ -38,6 +38,8 @@ def current_verdict(audit: str) -> Verdict:
         results, and the files of users behind them (networks, their code, images, attributes, generators, logits and
         values per sample). All are read and hashed. Also for rules that the audit's file states otherwise by now.
     """
+    if Path(audit, STATEMENT).is_file():
+        raise InputError(f"{printable(audit)}: a bundle; gfscore verify checks it, and says the verdict in it")
     folder = audit_folder(audit)
     if not folder.is_dir():
         raise InputError(
