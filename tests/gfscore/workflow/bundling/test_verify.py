@@ -16,7 +16,7 @@ from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core import software as checkout
 from gfscore.core.digests import write_checksummed
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
+from gfscore.core.files import read_json, write_json
 from gfscore.images.dataset_source import dataset_settings
 from gfscore.show.page.provenance import time_of
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
@@ -127,6 +127,20 @@ def test_a_refusal_by_another_version_says_so(bundle, clean_checkout, monkeypatc
     bundles.restated(bundle)
     found = verify_bundle(bundle)
     assert found.faults and "version" not in found.unchecked
+    monkeypatch.setitem(clean_checkout, "rev-parse", "d" * 40)
+    checkout.software.cache_clear()
+    found = verify_bundle(bundle)
+    monkeypatch.undo()
+    checkout.software.cache_clear()
+    assert found.faults and "d" * 40 in found.unchecked["version"]
+
+
+def test_a_verdict_with_entries_of_another_version_is_refused_with_that_version(bundle, clean_checkout, monkeypatch):
+    path = bundle / "audits/toy/verdict.json"
+    verdict = read_json(path)
+    del verdict["models"]
+    write_json(path, verdict)
+    bundles.restated(bundle)
     monkeypatch.setitem(clean_checkout, "rev-parse", "d" * 40)
     checkout.software.cache_clear()
     found = verify_bundle(bundle)

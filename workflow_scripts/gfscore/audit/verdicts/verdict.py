@@ -43,7 +43,7 @@ ATTACK_FREE = "great"
 WORST_CLASS = "wcr"
 """Statistic of rules about the worst class."""
 
-JUDGE_ANEW = "delete it and run the same command again, to judge anew"
+JUDGE_ANEW = "delete it and run make audit again, to judge anew"
 
 
 def _nan_of_null(value: Any) -> Any:
@@ -438,12 +438,13 @@ def read_verdict(path: Path | str) -> Verdict:
     Raises
     ------
     InputError
-        If it is missing, damaged, or was written by an earlier version.
+        If it is missing, damaged, or was written by a version that writes other entries.
     """
     try:
         return Verdict.model_validate(read_json(path))
     except ValidationError as error:
-        raise InputError(f"{path}: of an earlier version; {JUDGE_ANEW}") from error
+        remedy = f"{JUDGE_ANEW}, or read a bundle with the version that made it"
+        raise InputError(f"{path}: of another version of gfscore; {remedy}") from error
 
 
 def digests_of(files: Iterable[Path | str]) -> dict[str, str]:

@@ -29,7 +29,6 @@ from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.declines import RELEASE_VALUES
 from gfscore.audit.verdicts.findings import with_findings
-from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.dataset_manifest import resolve_label_error_rates
 from gfscore.core.digests import without_checksums
 from gfscore.core.identity import UNCALIBRATED
@@ -386,15 +385,16 @@ class Recomputed:
 
 
 def other_time_or_version(bundle: Bundle) -> Iterator[str]:
-    """Whether the page says another time or version of its verdict than verdict.json."""
-    verdict = read_verdict(bundle.audit_path("verdict.json"))
-    if verdict.software.keys() != software().keys():
+    """Whether the page says another time or version of its verdict than verdict.json, whose rest is not read."""
+    verdict = bundle.json(bundle.of_audit("verdict.json"))
+    judged_by = verdict["software"]
+    if judged_by.keys() != software().keys():
         yield f"verdict.json: its software has other entries than {', '.join(software())}"
         return
     page = _page_of(bundle)
     statements = {
-        "Judged": provenance.time_of(verdict),
-        "By": f"{verdict.software['name']} {version_in_words(verdict.software)}",
+        "Judged": provenance.time_in_words(verdict["time"]),
+        "By": f"{judged_by['name']} {version_in_words(judged_by)}",
     }
     for term, words in statements.items():
         if f"<dt>{term}</dt><dd>{html.escape(words)}</dd>" not in page:
