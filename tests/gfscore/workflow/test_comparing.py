@@ -14,6 +14,7 @@ from gfscore.core.files import read_json, write_json
 from gfscore.measures import Measure
 from gfscore.statistics.class_bounds import bounds_of
 from gfscore.workflow.bundling.bundles import write_bundle
+from gfscore.workflow.bundling.contents import Bundle
 from gfscore.workflow.command import main
 from helpers.finished_audits import finished_audit
 
@@ -85,6 +86,8 @@ def test_a_bundle_is_named_by_its_own_folder_and_must_be_as_stated(bundles, tmp_
     monkeypatch.chdir(bundles / "before-run")
     finished_audit(per_class=60, signals=(3.0, 1.0))
     write_bundle("toy", tmp_path / "bundle")
+    write_bundle("toy", tmp_path / "again")
+    assert Bundle.read(tmp_path / "again").digests == Bundle.read(tmp_path / "bundle").digests
     assert main(["compare", str(tmp_path / "bundle"), "toy", "--page", str(tmp_path / "page.html")]) == 0
     digest = read_json(tmp_path / "bundle/audits/toy/verdict.json")["dataset"]["digest"]
     assert digest[:12] in (tmp_path / "page.html").read_text()
