@@ -3,14 +3,17 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from gfscore import audit_values
 from gfscore.audit.findings.finding import RANKED
 from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
-from gfscore.show.page.elements import Track
+from gfscore.show.page import ranking
+from gfscore.show.page.elements import ModelsAndClasses, Track
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
@@ -128,6 +131,19 @@ def test_the_index_names_both_ends_of_a_worst_class():
 def test_a_value_is_a_dot_unless_a_band_with_two_known_ends_shows_it(band, proven, point):
     track = Track("frog", "frog", 0.4, 0.1, 0.9, band=band, proven=proven)
     assert track.point == track.plain()["point"] == point
+
+
+@pytest.mark.parametrize("undecided", [False, True])
+def test_a_difference_says_how_samples_of_unknown_value_count(undecided):
+    labels = np.repeat([0, 1], 60)
+    known, low = np.ones(120), np.zeros(120)
+    values = {"known": known, "open": (low, known if undecided else low)}
+    audited = audit_values(values, labels, value_range=(0, 1))._audited
+    tables = audited.tables(["comparisons", "model_comparisons"])
+    index = ModelsAndClasses(tables.class_scores)
+    differences = ranking.paired_differences(tables, audited.measure.name, index)
+    note = ranking.pair_view(differences, index, 0, audited.measure.name).note
+    assert (ranking.UNDECIDED in note) == undecided
 
 
 def test_an_upper_bound_of_nrgc_is_that_of_all_classes_where_one_alone_may_be_the_worst():

@@ -76,7 +76,8 @@ CHART = Chart(
         "models_alike": "No difference between models can be shown: of {pairs:pairs} none is beyond its bounds",
     },
     shows="Mean difference of {measure_title} between two models",
-    note="Line: {confidence} bounds, joint over the pairs. Diamond: they exclude 0; these first, 30 pairs at most.",
+    note="Line: {confidence} bounds, joint over the pairs. Diamond: they exclude 0; these first, 30 pairs at most. "
+    "Samples of unknown value count at their smallest in a point, at every value of theirs in a line.",
     order=3,
     figure=False,
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.audit.metrics import METRICS
@@ -232,6 +233,8 @@ class PairedDifferences:
     overall : ndarray (P, 3)
         Difference of the aggregate and its bounds.
     confidence : float
+    undecided : bool
+        Whether the values of some samples are not known.
     """
 
     pairs: list[tuple[int, int]]
@@ -240,6 +243,7 @@ class PairedDifferences:
     high: NDArray[np.float64]
     overall: NDArray[np.float64]
     confidence: float
+    undecided: bool
 
     def packed(self) -> dict[str, Any]:
         """For the page's script."""
@@ -256,6 +260,12 @@ class PairedDifferences:
         """The pair of a model whose aggregates differ least; of all pairs 0 where the model is in none."""
         positions = [position for position, pair in enumerate(self.pairs) if model in pair]
         return min(positions or [0], key=lambda position: abs(self.overall[position][0]))
+
+
+UNDECIDED = (
+    "Samples of unknown value count at their smallest in a difference; its interval allows for every value of theirs."
+)
+"""What differences of models say where some values are not known."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +305,13 @@ def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasse
         high=grids["high"],
         overall=overall[["difference", "low", "high"]].to_numpy(),
         confidence=float(rows["confidence"].iloc[0]),
+        undecided=has_undecided(tables.of_measure("model_summary", measure)),
     )
+
+
+def has_undecided(summary: pd.DataFrame) -> bool:
+    """Whether the values of some samples are not known, from rows of model_summary."""
+    return bool((summary["value_most"] > summary["value"]).any())
 
 
 def pair_view(
@@ -344,5 +360,5 @@ def pair_view(
         f"({numbers.interval(overall_low, overall_high)}) over all samples",
         note=f"Differences of {printable(measure)} on the same samples, of {classes}; right of the line the first is "
         "better. Intervals hold for all pairs and classes together with "
-        f"{numbers.percent(differences.confidence)} confidence.",
+        f"{numbers.percent(differences.confidence)} confidence." + (f" {UNDECIDED}" if differences.undecided else ""),
     )

@@ -25,6 +25,7 @@ from gfscore.show.page.elements import (
     table_of,
     valued,
 )
+from gfscore.show.page.ranking import UNDECIDED, has_undecided
 from gfscore.show.page.sections.contents import Contents
 
 MOST_MODELS = 200
@@ -264,4 +265,11 @@ def _pairs(contents: Contents) -> Detail | None:
         counted("surely worse on", "sure_wins_second"),
     ]
     summary = f"Every pair of models by {contents.measure}, the surest difference first"
-    return contents.table_details(summary, pairs.sort_values("p_holm"), "model_comparisons", "Pairs of models", columns)
+    return contents.table_details(
+        summary,
+        pairs.sort_values("p_holm"),
+        "model_comparisons",
+        "Pairs of models",
+        columns,
+        caption=UNDECIDED if has_undecided(contents.rows_of_measure("model_summary")) else "",
+    )
