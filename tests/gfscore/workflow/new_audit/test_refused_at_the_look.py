@@ -95,6 +95,46 @@ def test_logits_beyond_float32(project, capsys, tmp_path, ending):
     assert path.name in said and "row 7" in said and "float32" in said
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("saved/data-00000-of-00001.arrow", "to_parquet"),
+        ("shards/00000.tar.gz", "an archive; unpack it"),
+        ("images.zip", "an archive; unpack it"),
+        ("records/val.tfrecord-00000-of-00001", "numpy.savez"),
+        ("test.pt", "labels.numpy()"),
+    ],
+)
+def test_data_in_other_formats_are_named_with_how_to_convert_them(own, project, capsys, name, words):
+    path = project / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"content")
+    said = refusal(capsys, project, own / "net.onnx", path.parent if "/" in name else path)
+    assert f"{name}: " in said and words in said
+
+
+def test_splits_of_a_dataset_are_named(own, project, capsys, tmp_path):
+    (tmp_path / "splits").mkdir()
+    (tmp_path / "splits/dataset_dict.json").touch()
+    assert "give the folder of one" in refusal(capsys, project, own / "net.onnx", tmp_path / "splits")
+
+
+class Whole(torch.nn.Linear):
+    """A network that is saved whole, with the name of its code."""
+
+
+def test_what_is_no_file_of_weights_is_told_before_an_architecture_is_asked_for(own, project, capsys, tmp_path):
+    torch.save(Whole(2, 2), tmp_path / "whole.pth")
+    said = refusal(capsys, project, tmp_path / "whole.pth", own / "images.npz")
+    assert "Whole, which could run code" in said and "model.state_dict()" in said
+    (tmp_path / "learner.pkl").touch()
+    said = refusal(capsys, project, tmp_path / "learner.pkl", own / "images.npz")
+    assert "ends in .pkl" in said and "model.state_dict()" in said
+    (tmp_path / "clip").mkdir()
+    (tmp_path / "clip/open_clip_config.json").touch()
+    assert "of open_clip" in refusal(capsys, project, tmp_path / "clip", own / "images.npz")
+
+
 def test_a_checkpoint_that_unpacks_to_much_more_than_its_file(own, project, capsys, tmp_path):
     path = tmp_path / "weights.pth"
     torch.save({"weight": torch.zeros(4)}, path)

@@ -20,7 +20,7 @@ from gfscore.networks.batch_invariance import spread_over
 from gfscore.tables.binary_files import unreadable
 from gfscore.workflow.new_audit.array_data import array_settings
 from gfscore.workflow.new_audit.new_model import Resize
-from gfscore.workflow.new_audit.paths import KINDS_OF_DATA, require_data
+from gfscore.workflow.new_audit.paths import no_data, require_data
 from gfscore.workflow.new_audit.request import Request
 from gfscore.workflow.new_audit.table_data import (
     LABEL_COLUMNS,
@@ -264,7 +264,7 @@ def _entry_of(path: Path, request: Request) -> tuple[PlainSettings, str]:
         return csv_settings(path, folder=request.image_folder)
     if path.name in ("test_batch", "test_batch.bin"):
         return _folder(path.parent, request)
-    raise InputError(f"{path}: no kind of data; data are {KINDS_OF_DATA}")
+    raise no_data(path, [path])
 
 
 def _folder(path: Path, request: Request) -> tuple[PlainSettings, str]:
@@ -298,7 +298,7 @@ def _folder(path: Path, request: Request) -> tuple[PlainSettings, str]:
     if len(folders) == 1 and len(entries) == 1:
         raise InputError(f"{path}: holds one class folder, {folders[0].name}; an audit compares at least two classes")
     if not folders:
-        raise InputError(f"{path}: no data; data are {KINDS_OF_DATA}")
+        raise no_data(path, entries)
     entry: dict[str, str | list[str]] = {"source": "image_folder", "path": str(path)}
     order = [folder.name for folder in folders]
     if all(name.isdecimal() for name in order):

@@ -136,6 +136,8 @@ def _weights(path: Path, request: Request) -> NewModel:
     if request.architecture is None:
         if path.name in WEIGHT_FILES and path.with_name(CONFIGURATION).is_file():
             return _hub(path.parent)
+        # What is no file of weights alone is refused as such.
+        load_checkpoint({}, path)
         raise InputError(
             f"{path}: holds weights, not the network that they belong to; add --architecture (make: ARCHITECTURE=), "
             f"{FORMS}"

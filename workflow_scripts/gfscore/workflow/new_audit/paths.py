@@ -1,7 +1,7 @@
 """Files, folders and names of a request: whether they are there, before torch is loaded to open them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,8 +22,24 @@ KINDS_OF_DATA = (
     ".npz file or as .npy files of a folder, Parquet files with an image and a label column, or CIFAR's own files"
 )
 
+CONVERSIONS = {
+    ".arrow": "a dataset of Hugging Face, written by save_to_disk; write it with dataset.to_parquet('images.parquet')",
+    ".tar": "an archive; unpack it, and sort the images into class folders or list them in a CSV file",
+    ".zip": "an archive; unpack it",
+    ".tfrecord": "records of TensorFlow; write their content with numpy.savez('images.npz', x=images, y=labels)",
+    ".pt": "tensors of torch; write them with numpy.savez('images.npz', x=images.numpy(), y=labels.numpy())",
+    ".h5": "arrays of HDF5; write them with numpy.savez('images.npz', x=images, y=labels)",
+    ".pkl": "a pickle, which is code; write its arrays with numpy.savez('images.npz', x=images, y=labels)",
+}
+"""What data in other formats are, and how to convert them, by the beginning of an ending."""
+
+SPLITS = "dataset_dict.json"
+"""File beside the splits of a dataset of Hugging Face that save_to_disk wrote."""
+
 LIBRARIES = ("timm", "torchvision")
 """Libraries of networks that a model may be the name of."""
+
+OPEN_CLIP = "open_clip_config.json"
 
 NETWORK = re.compile(r"@register_model\b.*?\ndef (\w+)\(", re.DOTALL)
 """Function of a network in the source files of these libraries."""
@@ -52,6 +68,11 @@ def model_paths(name: str) -> Iterator[str]:
     if not path.is_dir() or (path / CONFIGURATION).is_file():
         yield name
         return
+    if (path / OPEN_CLIP).is_file():
+        raise InputError(
+            f"{path}: a network of open_clip, which has no classes but compares images with texts; export its encoder "
+            "of images with the embeddings of the classes' texts as last layer, as ONNX"
+        )
     # Weights of an ONNX file may have any name, also one that other models have.
     weights: set[Path] = set()
     for graph in path.glob("*.onnx"):
@@ -81,7 +102,8 @@ def require_model(name: str) -> None:
     if path.is_file():
         if not path.name.endswith((*MODEL_ENDINGS, *LOGIT_ENDINGS)):
             raise InputError(
-                f"{path}: no kind of model ends in {path.suffix or 'nothing'}; known are {' '.join(MODEL_ENDINGS)}"
+                f"{path}: no kind of model ends in {path.suffix or 'nothing'}; known are {' '.join(MODEL_ENDINGS)}: "
+                "save its weights with torch.save(model.state_dict(), 'net.pth'), or export it as ONNX"
             )
     elif name.endswith((*MODEL_ENDINGS, *LOGIT_ENDINGS)) or "/" in name.partition(":")[0]:
         raise InputError(f"{name}: there is no such file; check the path")
@@ -111,9 +133,22 @@ def _require_network(name: str) -> None:
     raise InputError(f"{name}: no such file, and no network of timm or torchvision has this name; {hint}")
 
 
+def no_data(path: Path, files: Iterable[Path]) -> InputError:
+    """Error for a file, or a folder of these files, that are no data, with how to convert the first that is known."""
+    for file in files:
+        for ending, words in CONVERSIONS.items():
+            if any(suffix.startswith(ending) for suffix in file.suffixes):
+                return InputError(f"{file}: {words}")
+    return InputError(f"{path}: no data; data are {KINDS_OF_DATA}")
+
+
 def require_data(path: Path) -> None:
     """Raise InputError for data that are not there, and for an empty folder."""
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder; data are {KINDS_OF_DATA}")
     if path.is_dir() and not any(path.iterdir()):
         raise InputError(f"{path}: an empty folder; data are {KINDS_OF_DATA}")
+    if (path / SPLITS).is_file():
+        raise InputError(
+            f"{path}: splits of one of Hugging Face's datasets; give the folder of one, such as {path}/test"
+        )
