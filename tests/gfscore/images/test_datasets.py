@@ -173,7 +173,7 @@ def test_arrays_have_names_of_their_own_in_a_file_or_a_folder(saved, tmp_path):
 
 
 BAD = [
-    ({"x": None}, {}, "no array x, only y"),
+    ({"x": None}, {}, "no array x, only y; name the array of images as `image`"),
     ({"y": None}, {}, "no array y, only x"),
     ({"y": np.array([0, 1, 0])}, {}, r"pets\.npz: y: shape \(3,\) for 4 images"),
     ({"y": np.array([0.0, 0.5, 1.0, 1.0])}, {}, "whole numbers"),

@@ -252,8 +252,8 @@ def _read_member(file: Path, name: str) -> Array:
     with opened(file) as archive:
         if name not in archive.files:
             raise InputError(
-                f"{file}: no array {name}, only {few(archive.files) or 'nothing'}; save it with "
-                "numpy.savez(path, x=images, y=labels)"
+                f"{file}: no array {name}, only {few(archive.files) or 'nothing'}; name the array of "
+                "images as `image` and that of labels as `label`, or save it with numpy.savez(path, x=images, y=labels)"
             )
         return whole_array(archive, name)
 
