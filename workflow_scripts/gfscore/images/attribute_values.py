@@ -221,8 +221,8 @@ def _categories_of_values(column: pd.Series, where: str) -> tuple[NDArray[np.obj
 
     if len(words) > MOST_CATEGORIES:
         raise InputError(
-            f"{where} holds {len(words):,} values, more than {MOST_CATEGORIES} groups; cut numbers by `cut`, join texts "
-            "in the table, or leave the column out"
+            f"{where} holds {len(words):,} values, more than {MOST_CATEGORIES} groups; cut numbers by `cut`, join "
+            "texts in the table, or leave the column out"
         )
     # Two spellings of one group would be compared as two groups.
     pair = spelled_alike(sorted(set(words.values())), key=lambda word: spelling(word).casefold())

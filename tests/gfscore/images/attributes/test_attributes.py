@@ -169,7 +169,7 @@ def test_samples_that_do_not_match_are_refused(tmp_path):
     with pytest.raises(InputError, match="sample 'a' has 2 rows"):
         read(table(tmp_path, {"sex": ["f", "m"]}, ids=["a", "a"]))
     many = [f"s{index}" for index in range(101)]
-    with pytest.raises(InputError, match="101 values, more than 100 groups; .*join texts"):
+    with pytest.raises(InputError, match=r"101 values, more than 100 groups; .*join texts"):
         read(table(tmp_path, {"name": many}, ids=many), dataset(many))
 
 
