@@ -194,6 +194,9 @@ def _categorised(
         thresholds = np.quantile(present, column.quantiles).tolist()
     numbers = _numbers(raw, name, where)
     names = np.array([*column.names, None], dtype=object)
+    if raw[name].dtype == np.float32:
+        # As the values were rounded, so that 0.7 is at a threshold of 0.7.
+        thresholds = np.array(thresholds, dtype=np.float32).tolist()
     groups = np.digitize(numbers, thresholds)
     position_of_none = len(column.names)
     return names[np.where(np.isnan(numbers), position_of_none, groups)], list(column.names)

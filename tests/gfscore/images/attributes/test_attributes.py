@@ -51,6 +51,13 @@ def test_a_table_is_joined_by_name_and_cut_where_config_says(tmp_path, name):
     assert missing == {"age": 0, "sex": 0}
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_value_at_a_threshold_is_in_the_upper_group_in_either_precision(tmp_path, dtype):
+    settings = table(tmp_path, {"tone": np.array([0.1, 0.3, 0.7, 0.69], dtype=dtype)}, name="people.parquet")
+    cut = {"column": "tone", "cut": [0.1, 0.3, 0.7], "names": ["a", "b", "c", "d"]}
+    assert read(settings | {"columns": [cut]})[0] == {"tone": ["b", "c", "d", "c"]}
+
+
 def test_missing_values_are_counted_and_dropped_or_a_group(tmp_path):
     settings = table(tmp_path, {"age": [20, np.nan, 70], "sex": ["f", None, " "]}, ids=IDS[:3]) | {
         "columns": [AGE, "sex"]
