@@ -1,15 +1,15 @@
 """The Square attack of pyautoattack, with random numbers that belong to the images."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
 
 import torch
 from pyautoattack.square import SquareAttack
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, functional
 
 from gfscore.attacks.gradient_ascent import Ball
 from gfscore.attacks.libraries import LIBRARY_NORMS, as_library_expects
-from gfscore.core.errors import InputError
 from gfscore.statistics.draws import Draws
 
 TILES = 5
@@ -24,7 +24,7 @@ class SquareByImage(SquareAttack):
 
     Parameters
     ----------
-    network : Module
+    network : callable
         From images to logits (n, K).
     images : Tensor
         (n, C, H, W), the images that are attacked.
@@ -36,7 +36,9 @@ class SquareByImage(SquareAttack):
         Forward passes of the search.
     """
 
-    def __init__(self, network: Module, images: Tensor, *, draws: Draws, ball: Ball, queries: int) -> None:
+    def __init__(
+        self, network: Callable[[Tensor], Tensor], images: Tensor, *, draws: Draws, ball: Ball, queries: int
+    ) -> None:
         super().__init__(
             network,
             norm=LIBRARY_NORMS[ball["norm"]],
@@ -76,6 +78,8 @@ def square(
 
     The squares' sizes, places and patterns, and in l_inf their colours, are the same for all images and in every batch:
     they come from torch's generator, seeded by `draws.common`. All other signs come from a random stream of each image.
+    In l2 the library fails on images of some sizes, such as 24 x 24 or fewer than 5 rows. These are padded for the
+    search by rows and columns that the network does not see, on which a share of the perturbation is lost.
 
     Parameters
     ----------
@@ -95,26 +99,27 @@ def square(
     points, passes : Tensor
         (n, C, H, W), and forward passes of each image, (n,) int64.
 
-    Raises
-    ------
-    InputError
-        In l2 for images of some sizes, on which the library fails: of fewer than 5 rows, of 12 x 12 or 24 x 24 pixels.
-
     References
     ----------
     Andriushchenko et al. 2020, Algorithms 1 to 3.
     """
     height, width = images.shape[2:]
-    if ball["norm"] == "l2" and not _tiles_fit(height, width):
-        raise InputError(
-            f"attack 'square' does not work in l2 on images of {height} x {width} pixels; take it (and autoattack, "
-            "which contains it) out of the attacks of this measure"
-        )
-
+    rows, columns = _size_for_tiles(height, width) if ball["norm"] == "l2" else (height, width)
+    padded = functional.pad(images, (0, columns - width, 0, rows - height))
     with as_library_expects(network, seed=draws.common) as counted:
-        attack = SquareByImage(counted, images, draws=draws, ball=ball, queries=queries)
-        passes, points = attack.attack_single_run(images, labels)
-    return points, passes.long()
+
+        def logits(padded_points: Tensor) -> Tensor:
+            return counted(padded_points[:, :, :height, :width])
+
+        attack = SquareByImage(logits, padded, draws=draws, ball=ball, queries=queries)
+        passes, points = attack.attack_single_run(padded, labels)
+    return points[:, :, :height, :width], passes.long()
+
+
+def _size_for_tiles(height: int, width: int) -> tuple[int, int]:
+    # Smallest height, and width for it, at which the library's search in l2 does not fail.
+    height = next(size for size in count(height) if _tiles_fit(size, size))
+    return height, next(size for size in count(width) if _tiles_fit(height, size))
 
 
 def _tiles_fit(height: int, width: int) -> bool:
