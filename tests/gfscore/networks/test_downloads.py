@@ -170,7 +170,7 @@ def test_busy_servers_are_asked_again_with_growing_pauses(server, tmp_path, caps
 @pytest.mark.parametrize(
     ("status", "attempts", "message"),
     [
-        (503, 5, r"could not be downloaded in 5 attempts \(.*503.*by hand"),
+        (503, 5, r"m: could not be downloaded from .* in 5 attempts \(.*503.*by hand"),
         (404, 1, "404; check `url`"),
     ],
 )

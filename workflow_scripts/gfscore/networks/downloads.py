@@ -121,6 +121,7 @@ def direct_address(url: str) -> str:
 
 
 def _fetch(address: str, partial: Path, *, pinned: bool) -> None:
+    path = partial.with_suffix("")
     for attempt in range(ATTEMPTS):
         time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
         # Without a pinned digest, pieces of two versions of the file might be joined unnoticed.
@@ -134,11 +135,11 @@ def _fetch(address: str, partial: Path, *, pinned: bool) -> None:
         if begins_anew or not partial.stat().st_size:
             partial.unlink()
         if error in FINAL or (status >= 400 and status not in RETRIED):
-            raise InputError(f"{without_query(address)}: {reason}; {REMEDY}")
+            raise InputError(f"{path}: {without_query(address)}: {reason}; {REMEDY}")
         print(f"{partial}: attempt {attempt + 1} of {ATTEMPTS} failed: {reason}")
     raise InputError(
-        f"{without_query(address)}: could not be downloaded in {ATTEMPTS} attempts ({reason}); run again later, or "
-        f"{REMEDY}"
+        f"{path}: could not be downloaded from {without_query(address)} in {ATTEMPTS} attempts ({reason}); run again "
+        f"later, or {REMEDY}"
     )
 
 
