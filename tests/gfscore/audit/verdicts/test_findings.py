@@ -222,8 +222,21 @@ def test_a_class_without_samples_is_what_would_settle_undecided_models():
     tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
     found = {finding.kind: finding for finding in findings_of(tables, audit.verdict, audit.named)}
     # As the page says beside the verdict.
-    assert settling(audit.verdict.rules[0]) == "samples of every class would settle it"
-    assert found["undecided_models"].sentence.endswith(": samples of every class would settle it")
+    assert settling(audit.verdict.rules[0]) == "it takes samples of every class"
+    assert found["undecided_models"].sentence.endswith(": it takes samples of every class")
+
+
+def test_models_that_have_samples_of_every_class_need_more_of_them():
+    audit = synthetic_audit(models=2, classes=4, per_class=8, lacking_class=2, at_least=0.6, calibrated=False)
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    (found,) = (item for item in findings_of(tables, audit.verdict, audit.named) if item.kind == "undecided_models")
+    lacking, other = audit.verdict.rules[0].models_with("INCONCLUSIVE")
+    assert lacking.classes_without_samples and not lacking.samples_needed_per_class
+    needed = f"about {other.samples_needed_per_class:,} samples per class"
+    assert settling(audit.verdict.rules[0]) == (
+        f"for 1 of them it takes samples of every class; {needed} of a new audit would settle 1 of them"
+    )
+    assert found.sentence.endswith(f": for 1 of them it takes samples of every class; {needed} would settle 1 of them")
 
 
 def test_that_no_difference_can_be_shown_is_a_finding():

@@ -247,9 +247,10 @@ def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | No
     # What settles one rule does not settle the others.
     rule = f" by rule {numbers['rule']} of {numbers['rules']}" if "rules" in numbers else ""
     undecided = f"{names} {verb} undecided{rule}{_with_confidence(confidence)}"
-    if "without_samples" in subject:
-        return f"{undecided}: samples of every {subject['without_samples']} would settle it"
     clauses = []
+    if numbers["lacking"]:
+        of_these = "" if numbers["lacking"] == numbers["count"] else f"for {count(numbers['lacking'])} of them "
+        clauses.append(f"{of_these}it takes samples of every {subject['unit']}")
     if numbers["held"]:
         held = "" if numbers["held"] == numbers["count"] else f", {count(numbers['held'])} of them"
         open_samples = counted(numbers["most_open"], "open sample")
@@ -259,7 +260,7 @@ def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | No
         if numbers["least"] != numbers["most"]:
             needed = f"{count(numbers['least'])} to {needed}"
         settled = "it" if numbers["known"] == numbers["count"] else f"{count(numbers['known'])} of them"
-        clauses.append(f"about {needed} samples per class would settle {settled}")
+        clauses.append(f"about {needed} samples per {subject['unit']} would settle {settled}")
     return f"{undecided}: {'; '.join(clauses) or 'no number of samples is known that would settle it'}"
 
 

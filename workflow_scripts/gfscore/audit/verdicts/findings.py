@@ -410,10 +410,13 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
         if not undecided:
             continue
         needed = []
+        lacking = 0
         open_samples = []
         for model in undecided:
             if model.samples_needed_per_class is not None:
                 needed.append(model.samples_needed_per_class)
+            elif model.classes_without_samples:
+                lacking += 1
             elif model.open_samples is not None and model.open_samples.cause:
                 open_samples.append(model.open_samples.count)
         numbers = {
@@ -422,15 +425,15 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
             "least": min(needed, default=None),
             "most": max(needed, default=None),
             "known": len(needed),
+            "lacking": lacking,
             "held": len(open_samples),
             "most_open": max(open_samples, default=None),
         }
         if len(verdict.rules) > 1:
             numbers |= {"rule": place, "rules": len(verdict.rules)}
         names = [labels[model.key] for model in rule.best_first(undecided)]
-        subject = {"models": names[:MOST_NAMED], "rule": rule.words}
-        if any(model.classes_without_samples for model in undecided):
-            subject["without_samples"] = "group" if rule.attribute else "class"
+        unit = "group" if rule.attribute else "class"
+        subject = {"models": names[:MOST_NAMED], "rule": rule.words, "unit": unit}
         yield Finding("undecided_models", subject, numbers, rule.confidence)
 
 

@@ -476,10 +476,8 @@ def settling(rule: RuleVerdict) -> str | None:
     if not models:
         return None
     unit = "group" if rule.attribute else "class"
-    if any(model.classes_without_samples for model in models):
-        return f"samples of every {unit} would settle it"
-
     needed = []
+    lacking = 0
     further = []
     deciding = []
     for model in models:
@@ -487,10 +485,15 @@ def settling(rule: RuleVerdict) -> str | None:
             needed.append(model.samples_needed_per_class)
             if model.further_samples_needed is not None:
                 further.append(model.further_samples_needed)
+        elif model.classes_without_samples:
+            lacking += 1
         elif model.open_samples is not None and model.open_samples.cause:
             deciding.append(model.open_samples)
 
     clauses = []
+    if lacking:
+        of_these = "" if lacking == len(models) else f"for {numbers.count(lacking)} of them "
+        clauses.append(f"{of_these}it takes samples of every {unit}")
     if deciding and len(models) == 1:
         clauses.append(deciding[0].words)
     elif deciding:
