@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.core.errors import InputError, few
+from gfscore.core.numbers import counted
 from gfscore.core.settings import as_number
 from gfscore.measures import named_measures
 from gfscore.measures.proven import Proven
@@ -238,7 +239,8 @@ def _obstacle_to_attacks(shown_models: Sequence[ShownModel], sizes: audit_file.S
     if sizes.seconds <= 60 * request.minutes + audit_file.LEAST_SECONDS:
         return ""
     minutes = math.ceil(sizes.seconds / 60)
-    return f"no attacks, as one image of each class takes about {minutes} minutes: --minutes {minutes} has them"
+    time = counted(minutes, "minute")
+    return f"no attacks, as one image of each class takes about {time}: --minutes {minutes} has them"
 
 
 def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Sizes, proof_words: str) -> list[str]:
@@ -248,7 +250,7 @@ def _measure_lines(radii: Sequence[str], request: Request, sizes: audit_file.Siz
     ]
     if sizes.clean is not None:
         measures.append(f"clean accuracy on {_samples_words(sizes.clean)}")
-    lines = [f"measures  {'; '.join(measures)}; about {math.ceil(sizes.seconds / 60)} minutes"]
+    lines = [f"measures  {'; '.join(measures)}; about {counted(math.ceil(sizes.seconds / 60), 'minute')}"]
     if sizes.adversarial is not None and sizes.adversarial < audit_file.FEW_SAMPLES:
         wanted = audit_file.FEW_SAMPLES
         needed = math.ceil(request.minutes * wanted / sizes.adversarial)
