@@ -147,6 +147,10 @@ def test_bundle_and_verify(capsys, tmp_path):
     assert "not origin" in capsys.readouterr().out
     assert main(["verify", folder, "--require", "images"]) == 1
     assert main(["verify", str(tmp_path / "nowhere")]) == 3
+    # An audit of results/ is none.
+    capsys.readouterr()
+    assert main(["verify", "results/audits/toy"]) == 1
+    assert "results/audits/toy: no bundle; name the folder that holds statement.json" in capsys.readouterr().out
     with pytest.raises(SystemExit) as stopped:
         main(["verify", folder, "--require", "everything"])
     assert stopped.value.code == 3

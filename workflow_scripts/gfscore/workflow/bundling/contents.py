@@ -193,6 +193,8 @@ class Bundle:
             steps = name.split("/")
             if len(steps) > 2 and steps[0] == "audits":
                 audits.add(steps[1])
+        if not audits:
+            raise InputError(f"{printable(folder)}: no bundle; name the folder that holds {STATEMENT} and audits/")
         if len(audits) != 1:
             raise InputError(f"{printable(folder)}: holds {len(audits)} audits, not one; ask for the bundle again")
         digests = {name: sha256_of_file(folder / name) for name in names}
