@@ -43,6 +43,13 @@ def test_the_groups_that_differ_are_named_although_another_scores_lower():
     assert finding.sentence.endswith("0.700 on group-2 (95% confidence)")
 
 
+def test_groups_of_one_value_are_two_groups():
+    rows = group_rows(values=[1.0, 1.0], half_widths=[0.1, 0.1], small=[False, False])
+    (gaps,) = group_gaps(rows).to_dict("records")
+    assert (gaps["lowest"], gaps["highest"], gaps["gap"]) == ("group-0", "group-1", 0)
+    assert "1.00 on group-0, 1.00 on group-1" in finding_on(rows).sentence
+
+
 def test_one_group_with_samples_has_no_gap():
     rows = group_rows(values=[0.3, 0.7], half_widths=[0.1, 0.1], small=[False, False]).assign(n=[50, 0])
     assert group_gaps(rows).empty

@@ -202,7 +202,8 @@ def group_gaps(scores: pd.DataFrame) -> pd.DataFrame:
 def _ends(groups: pd.DataFrame, *, prefix: str = "") -> dict[str, Any]:
     # Groups with the smallest and the largest value, these values, and their difference: the columns ENDS.
     lowest = groups.loc[groups["value"].idxmin()]
-    highest = groups.loc[groups["value"].idxmax()]
+    # Another group where all values are equal.
+    highest = groups.loc[groups["value"].drop(lowest.name).idxmax()]
     return {
         f"{prefix}lowest": lowest["group"],
         f"{prefix}highest": highest["group"],
