@@ -1,5 +1,7 @@
 """The step score_models: which logits are audited, and every measure that is made of them."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,10 +17,11 @@ from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import ModelName
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
+from gfscore.tables import parquet_tables
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow.catalogue import CATALOGUE
-from helpers.steps import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_named, three_models
+from helpers.steps import AUDIT, DIGEST, NAMES, UNPUBLISHED, made_logits, models_named, three_models, write_dataset
 
 WEAK, MIDDLE, STRONG = models_named("weak", "middle", "strong")
 
@@ -236,6 +239,24 @@ def test_logits_that_somebody_brings_are_scored_as_those_that_the_workflow_compu
     about = found.identity["logits"]["none/weak"]
     assert about["checkpoint_sha256"] == sha256_of_file(given.logits["none/weak"])
     assert (about["model"], about["dataset_digest"], about["dtype"]) == ("weak", DIGEST, "float32")
+
+
+def test_corrected_labels_of_the_dataset_change_what_is_kept_of_a_file_without_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_tables, "WORTH_STORING", -1)
+    given = three_models(tmp_path, given=("weak",))
+    given.logits = {"none/weak": given.logits["none/weak"]}
+    given.models, given.checks = given.models[:1], given.checks[:1]
+    given.score()
+    corrected = given.labels.copy()
+    corrected[:40] = (corrected[:40] + 1) % len(NAMES)
+    write_dataset(given.dataset, pd.DataFrame({"sample_id": given.ids, "label": corrected}))
+    given.score()
+    kept = [read_table(given.scored[name], CATALOGUE[name]) for name in ("sweeps", "sensitivity")]
+
+    shutil.rmtree(tmp_path / "cache")
+    given.score()
+    for name, frame in zip(("sweeps", "sensitivity"), kept, strict=True):
+        assert len(frame) and frame.equals(read_table(given.scored[name], CATALOGUE[name])), name
 
 
 LABELS = np.arange(200) % 2

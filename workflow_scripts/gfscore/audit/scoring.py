@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,6 @@ from gfscore.audit.sensitivity import SENSITIVITY, model_sensitivity, with_place
 from gfscore.audit.settings import LogitChanges, TemperatureRange
 from gfscore.audit.values import AuditSubject
 from gfscore.core.dataset_manifest import DatasetManifest
-from gfscore.core.digests import sha256_of_file
 from gfscore.core.identity import ModelName
 from gfscore.core.settings import PlainSettings, Probabilities
 from gfscore.measures.great import Great
@@ -135,7 +135,7 @@ def score(
             frame = pd.DataFrame({"sample_id": evidence.sample_id, "label": evidence.labels, **columns})
             samples.append((model, measure.name, frame[table_of(measure.kind.name).column_names]))
 
-        made_of = {"logits": sha256_of_file(path), "model": model.columns()}
+        made_of = {"evidence": _digest_of(evidence), "model": model.columns()}
         if subject.calibrated_measure is not None:
             sweep: dict[str, Any] = {
                 "measure": subject.calibrated_measure,
@@ -157,6 +157,13 @@ def score(
         sensitivity=with_places(sensitivity),
         identities=identities,
     )
+
+
+def _digest_of(evidence: ModelLogits) -> str:
+    # Not of the file: labels may come from the dataset, and settings say how the file is read.
+    state = hashlib.sha256(evidence.logits.tobytes())
+    state.update(evidence.labels.tobytes())
+    return state.hexdigest()
 
 
 def _read_logits(
