@@ -6,8 +6,8 @@
 # make gate    stop unless an audit passes: make gate AUDIT=digits; exit codes: .venv/bin/gfscore gate --help
 # make bundle  an audit as a folder to hand on, results/bundles/NAME: make bundle AUDIT=digits
 # make verify  check such a folder: make verify AUDIT=digits
-# make test    units, steps, pages and the whole demo, on all cores; of one part: make test ARGS=tests/gfscore/audit
-# make test-all  every test: the other runs of the workflow, test-faults and test-slurm too
+# make test    what takes minutes: units, steps, pages; of one part, all of it: make test ARGS=tests/gfscore/audit
+# make test-all  every test: the slow ones, whole runs of the workflow, test-faults and test-slurm
 # make test-faults  damaged files, full disks, kills; make torture: ten times as much of it
 # make test-slurm  the tests on a real SLURM, which they start; Debian's packages and root, or they are skipped
 # make validators  foreign readers of what is exported, for its tests, in .venv-validators
@@ -49,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN = $(VENV)/bin
 
-.PHONY: help setup audit gate bundle verify validators test test-all test-workflow test-slurm test-faults torture bench lint format lock release
+.PHONY: help setup audit gate bundle verify validators test test-all test-slurm test-faults torture bench lint format lock release
 .DEFAULT_GOAL := audit
 
 help:
@@ -91,12 +91,11 @@ validators: setup
 	@PATH="$(abspath $(BIN)):$$PATH" "$(VENV)-validators/bin/python" -I tools/install.py requirements.validators.lock
 
 test: setup validators
-	@$(PYTEST) $(or $(ARGS),tests/benchmarks tests/browser tests/gfscore tests/steps tests/studies tests/workflow/test_audit.py)
+	@$(PYTEST) $(or $(ARGS),--quick)
 
-test-all: test test-workflow test-faults test-slurm
-
-test-workflow: setup validators
-	@$(PYTEST) tests/workflow $(ARGS)
+test-all: setup validators
+	@$(PYTEST) $(ARGS)
+	@$(MAKE) test-faults test-slurm
 
 test-slurm: setup
 	@"$(BIN)/python" -m pytest tests/slurm $(ARGS)

@@ -19,19 +19,28 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parents[1]
 
 
+QUICK_SECONDS = 60
+
+
 def pytest_addoption(parser):
-    """Add the option of the tests of faults, whose own conftest.py is read too late where all tests are asked for."""
+    """Add the options of `make test` and `make torture`; those of a folder's own conftest.py would be read too late."""
+    parser.addoption("--quick", action="store_true", help="no runs of the workflow, no files of more than a minute")
     parser.addoption("--torture", action="store_true", help="faults: ten times the trials, other seeds included")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Files that take long start first, so that two processes that share the files end at about the same time."""
+    items.sort(key=seconds_of_file, reverse=True)
+    if config.getoption("quick"):
+        slow = [item for item in items if seconds_of_file(item) > QUICK_SECONDS or item.get_closest_marker("workflow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in set(slow)]
 
-    def seconds(item):
-        mark = item.get_closest_marker("seconds")
-        return mark.args[0] if mark else 0
 
-    items.sort(key=seconds, reverse=True)
+def seconds_of_file(item):
+    """What the file of a test says that it takes; 0 where it says nothing."""
+    mark = item.get_closest_marker("seconds")
+    return mark.args[0] if mark else 0
 
 
 @pytest.fixture(scope="session")
