@@ -55,7 +55,7 @@ rule read_attributes:
         runtime=by_attempt(30),
     params:
         settings=of_dataset(lambda dataset: dataset.entry["attributes"]),
-        state=of_dataset(lambda dataset: user_files.digest(dataset.attributes_file())),
+        state=of_dataset(PlannedDataset.attributes_state),
     script:
         "../workflow_scripts/read_attributes.py"
 

@@ -114,7 +114,8 @@ def code(rule_name):
     """Script of a cheap step and the modules that it imports; an edit of one re-runs what uses it, no more.
 
     Of the kinds of measures, which no module imports by name: of a job about one measure all that its kind consists of;
-    of one about an audit, or the whole run, the declarations of its measures; of one about a model alone, nothing.
+    of one about an audit, or the whole run, the declarations of its measures. Of the sources of attributes, which none
+    imports either: of a job about a dataset the one of its entry.
     """
 
     def files(wildcards):
@@ -122,8 +123,8 @@ def code(rule_name):
             modules = modules_of_measure(plan.measures[wildcards.measure])
         elif wildcards.get("audit"):
             modules = declaring_modules(plan.audits[wildcards.audit].measures.values())
-        elif wildcards.keys():
-            modules = ()
+        elif wildcards.get("dataset"):
+            modules = plan.datasets[wildcards.dataset].attribute_modules()
         else:
             modules = declaring_modules(measure for audit in plan.selected for measure in audit.measures.values())
         return code_of(rule_name, modules)

@@ -59,6 +59,13 @@ def test_editing_a_metric_reruns_what_looks_through_the_metrics_and_what_is_made
     assert set(rules) == looking | {"plot_figures", "build_report", "build_index"}
 
 
+def test_editing_a_source_of_attributes_reads_them_again_and_shows_no_image_to_a_model(audited):
+    (audited.path / "workflow_scripts/gfscore/images/attributes/digits.py").open("a").write("\n# changed\n")
+    rules, _ = audited.planned()
+    assert rules["read_attributes"] and rules["tabulate_audit"]
+    assert not rules["measure_model"] + rules["extract_logits"] + rules["train_model"]
+
+
 def test_editing_an_expensive_step_reruns_nothing_until_its_version_is_raised(audited):
     for name in (
         "gfscore/training/loop.py",

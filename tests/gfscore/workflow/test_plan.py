@@ -3,10 +3,13 @@
 import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.identity import ModelName
+from gfscore.workflow.entries import PlannedDataset
 from gfscore.workflow.plan import Run
 from helpers.configurations import completed, refusal, shipped_configuration
 
@@ -170,6 +173,15 @@ def test_the_samples_that_fix_thresholds_of_attributes_belong_to_an_audit_that_c
         audit = Run(config | others | {"audits": audits}).audits["digits"]
         assert ("other" in [dataset.name for dataset in audit.datasets]) == expected
         assert (audit.attributes_table() != []) == expected
+
+
+def test_attributes_beside_the_images_of_a_folder_are_known_by_their_files(tmp_path):
+    def state(sex):
+        pq.write_table(pa.table({"image": [b""], "label": [0], "sex": [sex]}), tmp_path / "part-0.parquet")
+        return PlannedDataset("faces", entry).attributes_state()
+
+    entry = {"source": "parquet", "path": str(tmp_path), "attributes": {"source": "columns", "columns": ["sex"]}}
+    assert state("female") != state("male") == state("male")
 
 
 @pytest.mark.parametrize(

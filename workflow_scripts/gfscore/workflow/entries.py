@@ -13,7 +13,9 @@ from gfscore.audit.settings import TrainedModel
 from gfscore.core.identity import ModelName
 from gfscore.core.mappings import without
 from gfscore.core.settings import PlainSettings
+from gfscore.images.attribute_source import SOURCES as ATTRIBUTE_SOURCES
 from gfscore.images.attribute_source import AttributeSettings, attribute_sources
+from gfscore.images.attributes.columns import SOURCE as COLUMNS
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource, dataset_sources
 from gfscore.images.sources.generated import Generated
 from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
@@ -28,7 +30,7 @@ from gfscore.networks.sources.trained import Trained
 from gfscore.networks.sources.transformers import parts_of
 from gfscore.networks.training_settings import training_methods
 from gfscore.projection.mappers.declared import MapperKind, MapperSettings, mapper_kinds
-from gfscore.workflow.user_files import FileState, OptionalFile, present, size_of, state
+from gfscore.workflow.user_files import FileState, OptionalFile, digest, present, size_of, state
 
 CHECKPOINTS = "checkpoints"
 """Folder of downloaded checkpoints, beside config.yaml; may be a link to a larger disk."""
@@ -464,6 +466,21 @@ class PlannedDataset:
     def attributes_file(self) -> OptionalFile:
         """User's file of the attributes; empty if it is missing, or they are part of the dataset."""
         return present(getattr(self.attributes, "path", None))
+
+    def attributes_state(self) -> FileState | list[FileState]:
+        """State of the file of the attributes, or of each Parquet file that holds them beside the images."""
+        if self.attributes is None or self.attributes.source != COLUMNS.name:
+            return digest(self.attributes_file())
+        # The digest of the dataset does not cover these columns.
+        path = Path(self.path or "")
+        files = [path]
+        if path.is_dir():
+            files = sorted(file for file in path.iterdir() if file.suffix.lower() == ".parquet")
+        return [state(str(file)) for file in files]
+
+    def attribute_modules(self) -> tuple[str, ...]:
+        """Module of the source of the attributes; empty without attributes."""
+        return (f"{ATTRIBUTE_SOURCES}.{self.attributes.source}",) if self.attributes else ()
 
     # ---- generators ----
 
