@@ -22,7 +22,7 @@ from gfscore.statistics.proportions import (
 )
 from gfscore.statistics.sequential_tests import ROBUST, STATES, boundaries, wrong_call_rate
 
-LEVELS = {"alpha_test": 0.05, "alpha_ci": 0.05}
+LEVELS = {"error_rate": 0.05, "alpha": 0.05}
 REPEATED = {"kind": "probabilistic", "kappa": 0.02, "alpha": 0.05, "budget": 800, "test": "repeated_exact"}
 
 
@@ -34,11 +34,11 @@ def test_corrected_interval_by_hand():
 
 
 def test_printed_interval_by_hand():
-    low, high = printed_interval(70, 0, 100, alpha=0.05)
+    low, high = printed_interval(70, 0, 100, test_level=0.05)
     assert (low, high) == pytest.approx((0.65 / 1.05, 0.7 / 0.95))
 
 
-@pytest.mark.parametrize(("interval", "levels"), [(share_interval, LEVELS), (printed_interval, {"alpha": 0.05})])
+@pytest.mark.parametrize(("interval", "levels"), [(share_interval, LEVELS), (printed_interval, {"test_level": 0.05})])
 def test_bounds_stay_within_the_unit_interval_and_without_decisions_say_nothing(interval, levels):
     assert interval(100, 0, 100, **levels)[1] == 1
     assert interval(0, 0, 100, **levels)[0] == 0
@@ -46,7 +46,7 @@ def test_bounds_stay_within_the_unit_interval_and_without_decisions_say_nothing(
 
 
 def test_corrected_interval_covers_with_wrong_calls_and_undecided_inputs():
-    # The worst case that is allowed: both error rates at alpha_test, and many undecided inputs.
+    # The worst case that is allowed: both error rates at their bound, and many undecided inputs.
     rng, runs, n, robust_share, error = np.random.default_rng(1), 4000, 120, 0.5, 0.05
     robust = rng.random((runs, n)) < robust_share
     wrong = rng.random((runs, n)) < error
@@ -57,7 +57,7 @@ def test_corrected_interval_covers_with_wrong_calls_and_undecided_inputs():
     covered = np.mean((low <= robust_share) & (robust_share <= high))
     assert covered >= 0.95
     # Without the correction for wrong calls, or for the drawing of inputs, it would not.
-    low, high = printed_interval(called.sum(1), 0, n, alpha=0.05)
+    low, high = printed_interval(called.sum(1), 0, n, test_level=0.05)
     assert np.mean((low <= robust_share) & (robust_share <= high)) < 0.9
 
 
@@ -123,7 +123,7 @@ def test_a_test_that_errs_as_often_as_a_coin_is_refused():
 def test_shares_per_class_and_overall():
     labels = np.array([0] * 20 + [1] * 10)
     states = np.array(["robust"] * 15 + ["not_robust"] * 3 + ["undecided"] * 2 + ["robust"] * 10, dtype=object)
-    table = pd.DataFrame(class_shares(states, labels, ["cat", "dog", "frog"], alpha=0.04, **LEVELS))
+    table = pd.DataFrame(class_shares(states, labels, ["cat", "dog", "frog"], test_level=0.04, **LEVELS))
     assert table["class_name"].tolist() == ["cat", "dog", "frog", "all"]
     assert table["class_index"].tolist() == [0, 1, 2, -1]
     assert table[["n", "robust", "not_robust", "undecided"]].to_numpy().tolist() == [
@@ -132,11 +132,11 @@ def test_shares_per_class_and_overall():
         [0, 0, 0, 0],
         [30, 25, 3, 2],
     ]
-    expected = share_interval(15, 2, 20, alpha_test=0.05, alpha_ci=0.05 / 3)
+    expected = share_interval(15, 2, 20, error_rate=0.05, alpha=0.05 / 3)
     assert tuple(table.loc[0, ["low", "high"]]) == pytest.approx(expected)
     assert tuple(table.loc[2, ["low", "high"]]) == (0, 1)
     assert tuple(table.loc[3, ["low", "high"]]) == pytest.approx(share_interval(25, 2, 30, **LEVELS))
-    printed = printed_interval(25, 2, 30, alpha=0.04)
+    printed = printed_interval(25, 2, 30, test_level=0.04)
     assert tuple(table.loc[3, ["paper_low", "paper_high"]]) == pytest.approx(printed)
 
 
@@ -161,20 +161,20 @@ def test_shares_allow_for_wrong_labels():
 
 
 def test_levels_out_of_range_are_refused():
-    with pytest.raises(InputError, match=r"alpha_test < 0\.5"):
-        share_interval(1, 0, 2, alpha_test=0.5, alpha_ci=0.05)
+    with pytest.raises(InputError, match=r"error_rate < 0\.5"):
+        share_interval(1, 0, 2, error_rate=0.5, alpha=0.05)
 
 
 def test_robust_shares_of_a_training_method():
     states = np.repeat(STATES, [5, 40, 5])
-    row = robust_shares(states, alpha=0.05, **LEVELS)
+    row = robust_shares(states, test_level=0.05, **LEVELS)
     assert (row["robust"], row["undecided"]) == (0.8, 0.1)
     assert row["observation"] == pytest.approx(0.75 / 1.05)
     assert (row["robust_low"], row["robust_high"]) == pytest.approx(share_interval(40, 5, 50, **LEVELS))
     # The paper takes a test at its level, the interval by what it errs in truth.
-    erring = robust_shares(states, alpha=0.05, alpha_test=0.3, alpha_ci=0.05)
+    erring = robust_shares(states, test_level=0.05, error_rate=0.3, alpha=0.05)
     assert erring["observation"] == row["observation"]
-    assert erring["robust_low"] == pytest.approx(share_interval(40, 5, 50, alpha_test=0.3, alpha_ci=0.05)[0])
+    assert erring["robust_low"] == pytest.approx(share_interval(40, 5, 50, error_rate=0.3, alpha=0.05)[0])
 
 
 # Differences of two proportions

@@ -2,8 +2,8 @@
 
 In probabilistic robustness an input is robust, z = 1, when at most a share kappa of its perturbed copies is classified
 differently. A sequential test decides robust or not robust, or remains undecided; each decision is wrong with
-probability at most alpha_test. `share_interval` bounds P(z = 1), per class and overall, allowing for wrong decisions,
-undecided inputs and sampling.
+a bounded probability, its error rate. `share_interval` bounds P(z = 1), per class and overall, allowing for wrong
+decisions, undecided inputs and sampling.
 """
 
 from collections.abc import Sequence
@@ -317,11 +317,11 @@ def allowed_refutations(samples: int, *, alpha: float) -> int:
 
 
 def share_interval(
-    robust: ArrayLike, undecided: ArrayLike, n: ArrayLike, *, alpha_test: float, alpha_ci: float
+    robust: ArrayLike, undecided: ArrayLike, n: ArrayLike, *, error_rate: float, alpha: float
 ) -> tuple[Shares, Shares]:
     """Confidence interval of the share of robust inputs, P(z = 1).
 
-    [(L - alpha_test) / (1 - alpha_test), U / (1 - alpha_test)], clipped to [0, 1], with L and U Clopper-Pearson bounds
+    [(L - error_rate) / (1 - error_rate), U / (1 - error_rate)], clipped to [0, 1], with L and U Clopper-Pearson bounds
     of the share that is decided as robust.
 
     Parameters
@@ -329,9 +329,9 @@ def share_interval(
     robust, undecided, n : array_like of one shape
         Inputs decided as robust, undecided ones, and all of them. An undecided input counts as not robust in the lower
         bound and as robust in the upper.
-    alpha_test : float
+    error_rate : float
         Bound of both error rates of the test, in [0, 0.5).
-    alpha_ci : float
+    alpha : float
         Error probability of the interval, over inputs and perturbations.
 
     Returns
@@ -342,7 +342,7 @@ def share_interval(
     Raises
     ------
     InputError
-        For an alpha outside its range.
+        For an error rate or alpha outside its range.
 
     Notes
     -----
@@ -352,18 +352,20 @@ def share_interval(
     ----------
     Exact-binomial paper, Eqs. 5 to 7, with the sign of Eq. 5 corrected and bounds in place of the estimated P(w).
     """
-    if not (0 <= alpha_test < 0.5 and 0 < alpha_ci < 1):
-        raise InputError(f"0 <= alpha_test < 0.5 and 0 < alpha_ci < 1 are needed, got {alpha_test} and {alpha_ci}")
+    if not (0 <= error_rate < 0.5 and 0 < alpha < 1):
+        raise InputError(f"0 <= error_rate < 0.5 and 0 < alpha < 1 are needed, got {error_rate} and {alpha}")
     robust = np.asarray(robust, dtype=np.float64)
     undecided = np.asarray(undecided, dtype=np.float64)
     n = np.asarray(n, dtype=np.float64)
 
-    low = lower_shares(robust, n, alpha=alpha_ci / 2)
-    high = 1 - lower_shares(n - (robust + undecided), n, alpha=alpha_ci / 2)
-    return _within_unit((low - alpha_test) / (1 - alpha_test), high / (1 - alpha_test), n)
+    low = lower_shares(robust, n, alpha=alpha / 2)
+    high = 1 - lower_shares(n - (robust + undecided), n, alpha=alpha / 2)
+    return _within_unit((low - error_rate) / (1 - error_rate), high / (1 - error_rate), n)
 
 
-def printed_interval(robust: ArrayLike, undecided: ArrayLike, n: ArrayLike, *, alpha: float) -> tuple[Shares, Shares]:
+def printed_interval(
+    robust: ArrayLike, undecided: ArrayLike, n: ArrayLike, *, test_level: float
+) -> tuple[Shares, Shares]:
     """The exact-binomial paper's Eq. 7 as printed: [(k/n - alpha) / (1 + alpha), k / (n (1 - alpha))].
 
     No confidence interval: k/n stands in place of P(w), so the sampling of inputs is ignored. Its lower end is loose.
@@ -372,8 +374,8 @@ def printed_interval(robust: ArrayLike, undecided: ArrayLike, n: ArrayLike, *, a
     ----------
     robust, undecided, n : array_like of one shape
         Counts of inputs, see `share_interval`.
-    alpha : float
-        Level of the test, which the paper takes for its error rate.
+    test_level : float
+        Level alpha of the test; the paper takes it for the error rate.
 
     Returns
     -------
@@ -385,8 +387,8 @@ def printed_interval(robust: ArrayLike, undecided: ArrayLike, n: ArrayLike, *, a
     n = np.asarray(n, dtype=np.float64)
 
     divisor = np.maximum(n, 1)
-    low = (robust / divisor - alpha) / (1 + alpha)
-    high = (robust + undecided) / (divisor * (1 - alpha))
+    low = (robust / divisor - test_level) / (1 + test_level)
+    high = (robust + undecided) / (divisor * (1 - test_level))
     return _within_unit(low, high, n)
 
 
@@ -401,9 +403,9 @@ def class_shares(
     labels: ArrayLike,
     class_names: Sequence[str],
     *,
+    test_level: float,
+    error_rate: float,
     alpha: float,
-    alpha_test: float,
-    alpha_ci: float,
 ) -> pd.DataFrame:
     """Robust inputs of each class, and of all together.
 
@@ -415,13 +417,13 @@ def class_shares(
         True classes, 0..K-1.
     class_names : sequence of str
         The K names.
-    alpha : float
+    test_level : float
         Level of the test, for the paper's interval.
-    alpha_test : float
+    error_rate : float
         Bound of the error rates of the test.
-    alpha_ci : float
-        Error probability of the intervals: the K class intervals hold jointly with probability at least 1 - alpha_ci
-        (each at alpha_ci / K), the interval of all inputs on its own.
+    alpha : float
+        Error probability of the intervals: the K class intervals hold jointly with probability at least 1 - alpha (each
+        at alpha / K), the interval of all inputs on its own.
 
     Returns
     -------
@@ -432,24 +434,24 @@ def class_shares(
     states = np.asarray(states)
     labels = np.asarray(labels)
     classes = len(class_names)
-    by_class = _shares(states, labels, classes, alpha=alpha, alpha_test=alpha_test, alpha_ci=alpha_ci)
+    by_class = _shares(states, labels, classes, test_level=test_level, error_rate=error_rate, alpha=alpha / classes)
     by_class.insert(0, "class_index", np.arange(classes))
     by_class.insert(1, "class_name", list(class_names))
 
-    overall = _shares(states, np.zeros_like(labels), 1, alpha=alpha, alpha_test=alpha_test, alpha_ci=alpha_ci)
+    overall = _shares(states, np.zeros_like(labels), 1, test_level=test_level, error_rate=error_rate, alpha=alpha)
     overall.insert(0, "class_index", -1)
     overall.insert(1, "class_name", "all")
     return pd.concat([by_class, overall], ignore_index=True)
 
 
-def _shares(states, groups, number, *, alpha, alpha_test, alpha_ci):
+def _shares(states, groups, number, *, test_level, error_rate, alpha):
     robust = np.bincount(groups[states == ROBUST_STATE], minlength=number)
     not_robust = np.bincount(groups[states == NOT_ROBUST_STATE], minlength=number)
     undecided = np.bincount(groups[states == UNDECIDED_STATE], minlength=number)
     n = undecided + robust + not_robust
 
-    low, high = share_interval(robust, undecided, n, alpha_test=alpha_test, alpha_ci=alpha_ci / number)
-    paper_low, paper_high = printed_interval(robust, undecided, n, alpha=alpha)
+    low, high = share_interval(robust, undecided, n, error_rate=error_rate, alpha=alpha)
+    paper_low, paper_high = printed_interval(robust, undecided, n, test_level=test_level)
     return pd.DataFrame(
         {
             "n": n,
@@ -464,14 +466,14 @@ def _shares(states, groups, number, *, alpha, alpha_test, alpha_ci):
     )
 
 
-def robust_shares(states: ArrayLike, *, alpha: float, alpha_test: float, alpha_ci: float) -> dict[str, float]:
+def robust_shares(states: ArrayLike, *, test_level: float, error_rate: float, alpha: float) -> dict[str, float]:
     """Share of robust inputs, as Table 1 of the exact-binomial paper has it.
 
     Parameters
     ----------
     states : array_like of shape (n,)
         Outcomes of the test, each one of STATES; n >= 1.
-    alpha, alpha_test, alpha_ci : float
+    test_level, error_rate, alpha : float
         Level of the test, bound of its error rates, error probability of the interval.
 
     Returns
@@ -484,8 +486,8 @@ def robust_shares(states: ArrayLike, *, alpha: float, alpha_test: float, alpha_c
     n = len(states)
     robust = int((states == ROBUST_STATE).sum())
     undecided = int((states == UNDECIDED_STATE).sum())
-    low, high = share_interval(robust, undecided, n, alpha_test=alpha_test, alpha_ci=alpha_ci)
-    printed_low, _ = printed_interval(robust, undecided, n, alpha=alpha)
+    low, high = share_interval(robust, undecided, n, error_rate=error_rate, alpha=alpha)
+    printed_low, _ = printed_interval(robust, undecided, n, test_level=test_level)
     return {
         "robust": robust / n,
         "undecided": undecided / n,

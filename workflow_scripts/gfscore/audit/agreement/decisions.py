@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from gfscore.audit.settings import TrainedModel
 from gfscore.audit.values import AuditValues
 from gfscore.core.errors import InputError
+from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure
 from gfscore.measures.probabilistic import Probabilistic
 from gfscore.statistics.classes import class_means, worst_class_trade
@@ -37,12 +38,12 @@ CLASS_SHARES = Table(
         Column(
             "low",
             pa.float64(),
-            "lower bound of the true share, simultaneous over classes; that of all samples holds by itself",
+            "lower bound of the true share; bounds of the classes hold together, the bound of all samples by itself",
         ),
         Column(
             "high",
             pa.float64(),
-            "upper bound of the true share, simultaneous over classes; that of all samples holds by itself",
+            "upper bound of the true share; bounds of the classes hold together, the bound of all samples by itself",
         ),
         Column("confidence", pa.float64(), "confidence of the bounds"),
         Column("paper_low", pa.float64(), "the exact-binomial paper's Eq. 7 as printed: no confidence interval"),
@@ -62,8 +63,8 @@ TRAINING_METHODS = Table(
         Column("probabilistic", pa.string(), "measure of kind probabilistic; null where the audit has none"),
         THREAT,
         CLASSIFIER,
-        Column("training", pa.string(), "training method; where models share it, with what tells them apart"),
-        Column("n", pa.int64(), "samples that clean and these measures have in common"),
+        Column("training", pa.string(), "training method; models that share it are told apart by architecture or name"),
+        Column("n", pa.int64(), "samples with a value of the clean measure and of each measure of this row"),
         Column("accuracy", pa.float64(), "clean accuracy"),
         Column("attack_failure_rate", pa.float64(), "share correct under attack, an upper bound of robust accuracy"),
         Column("robust", pa.float64(), "share decided as probabilistically robust"),
@@ -73,13 +74,13 @@ TRAINING_METHODS = Table(
         Column("robust_high", pa.float64(), "upper bound of the true robust share, of this row alone"),
         Column("confidence", pa.float64(), "confidence of the bounds"),
         Column("error_rate", pa.float64(), "largest probability of a wrong decision, allowed for in these bounds"),
-        Column("worst_class", pa.float64(), "share of the worst class correct under attack, of all samples attacked"),
-        Column("mean", pa.float64(), "share of all samples attacked that is correct, as used by rho"),
+        Column("worst_class", pa.float64(), "smallest share of a class correct under attack, of all samples attacked"),
+        Column("mean", pa.float64(), "share correct under attack, of all samples attacked"),
         Column(
             "baseline",
             pa.string(),
-            "classifier, threat/model, of the method that this one changes, trained alike otherwise; null where the "
-            "audit has none, or several",
+            "classifier, threat/model, trained alike but by the method that this one modifies; null where the audit "
+            "has none, or several",
         ),
         Column(
             "rho",
@@ -145,10 +146,10 @@ def share_frame(
     measure : NamedMeasure
         A measure of kind probabilistic.
     confidence : float
-        Confidence of the bounds low and high, which allow for the test's error rate; paper_low and paper_high allow
-        for its level alpha instead, as the paper prints them.
+        Confidence of the bounds low and high. They allow for the test's error rate; paper_low and paper_high take its
+        level alpha instead, as the paper does.
     label_error_rates : array-like (K,), optional
-        Shares of wrong labels that low and high allow for.
+        Shares of wrong labels; low and high allow for them.
 
     Returns
     -------
@@ -161,12 +162,12 @@ def share_frame(
         samples["state"],
         samples["label"],
         class_names,
-        alpha=settings.alpha,
-        alpha_test=error_rate,
-        alpha_ci=1 - confidence,
+        test_level=settings.alpha,
+        error_rate=error_rate,
+        alpha=1 - confidence,
     )
     if label_error_rates is not None:
-        # All rows but the last are classes; the last one is all samples.
+        # The last row is about all samples, the others about classes.
         n = shares["n"].to_numpy()[:-1]
         low = shares["low"].to_numpy()
         high = shares["high"].to_numpy()
@@ -195,12 +196,12 @@ def training_method_table(
     Parameters
     ----------
     audit_values : AuditValues
-        Values of an audit with measures of kind clean and adversarial. Each measure of kind probabilistic gets rows of
-        its own; without any, its columns are null.
+        Values of an audit with measures of kind clean and adversarial. Each pair of an adversarial and a probabilistic
+        measure gets rows of its own; without probabilistic measures their columns are null.
     method_names : mapping
-        Name of the training method by (threat, model), from training_method_names; models with None are left out.
+        Name of the training method by (threat, model), from training_method_names; models without one are left out.
     baselines : mapping
-        Model -> baseline that rho compares it with, both as threat/model, for models that have one.
+        Model -> baseline of its rho, both as threat/model, for models that have one.
     classes : int
         Number of classes K.
     confidence : float
@@ -213,50 +214,41 @@ def training_method_table(
     probabilistic_measures: list[NamedMeasure | None] = list(audit_values.subject.of_kind("probabilistic"))
     models = {model.label: model for model in audit_values.included}
     rows: list[dict[str, object]] = []
-    for adversarial, probabilistic, model in product(
-        adversarial_measures, probabilistic_measures or [None], models.values()
-    ):
-        training = method_names[model.threat, model.classifier]
-        if training is None:
-            continue
-        row: dict[str, object] = {
-            **model.columns(),
-            "training": training,
-            "adversarial": adversarial.name,
-            "probabilistic": None if probabilistic is None else probabilistic.name,
-        }
+    for adversarial, probabilistic in product(adversarial_measures, probabilistic_measures or [None]):
+        for model in models.values():
+            training = method_names[model.threat, model.classifier]
+            if training is None:
+                continue
+            row: dict[str, object] = {
+                **model.columns(),
+                "training": training,
+                "adversarial": adversarial.name,
+                "probabilistic": None if probabilistic is None else probabilistic.name,
+            }
 
-        # Shares of the samples that all measures have.
-        samples = {
-            "clean": audit_values.table(model, clean.name),
-            "adversarial": audit_values.table(model, adversarial.name),
-        }
-        if probabilistic is not None:
-            samples["probabilistic"] = audit_values.table(model, probabilistic.name)
-        common = common_samples(samples, name=model.label)
-        row["n"] = len(common["clean"])
-        row["accuracy"] = common["clean"]["value"].mean()
-        row["attack_failure_rate"] = common["adversarial"]["value"].mean()
-        if probabilistic is not None:
-            row |= _probabilistic_columns(
-                common["probabilistic"],
-                probabilistic,
-                classes=classes,
-                confidence=confidence,
-                label_error_rates=label_error_rates,
-            )
+            # Shares of the samples that all measures have.
+            samples = {
+                "clean": audit_values.table(model, clean.name),
+                "adversarial": audit_values.table(model, adversarial.name),
+            }
+            if probabilistic is not None:
+                samples["probabilistic"] = audit_values.table(model, probabilistic.name)
+            common = common_samples(samples, name=model.label)
+            row["n"] = len(common["clean"])
+            row["accuracy"] = common["clean"]["value"].mean()
+            row["attack_failure_rate"] = common["adversarial"]["value"].mean()
+            if probabilistic is not None:
+                row |= _probabilistic_columns(
+                    common["probabilistic"],
+                    probabilistic,
+                    classes=classes,
+                    confidence=confidence,
+                    label_error_rates=label_error_rates,
+                )
 
-        # What the worst class gains against the baseline, and what the mean loses.
-        worst, mean = _worst_and_mean(audit_values.table(model, adversarial.name), classes)
-        row |= {"worst_class": worst, "mean": mean}
-        baseline = models.get(baselines.get(model.label, ""))
-        if baseline is not None:
-            baseline_worst, baseline_mean = _worst_and_mean(audit_values.table(baseline, adversarial.name), classes)
-            row["baseline"] = baseline.label
-            row["rho"] = worst_class_trade(
-                worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean
-            )
-        rows.append(row)
+            baseline = models.get(baselines.get(model.label, ""))
+            row |= _trade_columns(audit_values, model, baseline, adversarial, classes=classes)
+            rows.append(row)
     return typed_frame(TRAINING_METHODS, rows)
 
 
@@ -268,10 +260,10 @@ def _probabilistic_columns(
     confidence: float,
     label_error_rates: ArrayLike | None,
 ) -> dict[str, object]:
-    # Shares of robust samples with their bounds, which allow for wrong labels.
+    # Shares of robust samples, and their bounds with an allowance for wrong labels.
     settings = cast(Probabilistic, measure.settings)
     error_rate = measure.description.error_rate
-    shares = robust_shares(samples["state"], alpha=settings.alpha, alpha_test=error_rate, alpha_ci=1 - confidence)
+    shares = robust_shares(samples["state"], test_level=settings.alpha, error_rate=error_rate, alpha=1 - confidence)
     if label_error_rates is not None:
         n = np.bincount(samples["label"], minlength=classes)
         low, high = correct_mean_for_label_errors(shares["robust_low"], shares["robust_high"], label_error_rates, n=n)
@@ -293,6 +285,26 @@ def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[st
     first = next(iter(indexed.values()))
     order = first.index[first.index.isin(common)]
     return {kind: table.loc[order] for kind, table in indexed.items()}
+
+
+def _trade_columns(
+    audit_values: AuditValues,
+    model: ModelName,
+    baseline: ModelName | None,
+    adversarial: NamedMeasure,
+    *,
+    classes: int,
+) -> dict[str, object]:
+    # Worst class and mean under attack, and rho where the model has a baseline.
+    worst, mean = _worst_and_mean(audit_values.table(model, adversarial.name), classes)
+    columns: dict[str, object] = {"worst_class": worst, "mean": mean}
+    if baseline is not None:
+        baseline_worst, baseline_mean = _worst_and_mean(audit_values.table(baseline, adversarial.name), classes)
+        columns["baseline"] = baseline.label
+        columns["rho"] = worst_class_trade(
+            worst=worst, mean=mean, baseline_worst=baseline_worst, baseline_mean=baseline_mean
+        )
+    return columns
 
 
 def _worst_and_mean(samples: pd.DataFrame, classes: int) -> tuple[float, float]:
