@@ -24,13 +24,13 @@ REMEDIES = {
     TOTALS[100]: "give the values before the softmax, or divided by 100",
     TOTALS[255]: "give the values before the softmax",
 }
-"""What a user can do about outputs that are probabilities, by their kind."""
+"""Kind of outputs that are probabilities -> what the user can do."""
 
 
 def match_classes(
     labels: Sequence[str] | None, classes: Sequence[str], outputs: int, *, option: str | None, where: str
 ) -> tuple[list[int], str]:
-    """Output of the model for each class of the data; nothing is guessed.
+    """Output of the model for each class of the data, by position or by names; nothing is guessed.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def match_classes(
     Returns
     -------
     indices : list of int
-        Of length K.
+        Output of each class, of length K.
     words : str
-        How they were matched, for the user.
+        How outputs and classes were matched, for the user.
 
     Raises
     ------
@@ -61,11 +61,12 @@ def match_classes(
     if reason_for_position:
         if outputs != len(classes):
             raise InputError(
-                f"{where}: has {outputs} outputs, the data {len(classes)} classes ({few(classes)}), and nothing says "
-                "which is which; add --labels (make: LABELS=), a file with the name of each output in a line"
+                f"{where}: has {outputs} outputs, the data {len(classes)} classes ({few(classes)}), and nothing tells "
+                "the output of a class; add --labels (make: LABELS=), a file with the name of each output in a line"
             )
         return list(range(outputs)), reason_for_position
 
+    # Every way to read the names of the outputs.
     if option:
         readings = [replace(reading, words=f"as --labels says, {reading.words}") for reading in names_of_option(option)]
     elif labels is not None:
@@ -77,15 +78,20 @@ def match_classes(
         raise InputError(
             f"{where}: {len(readings[0].names)} names for {outputs} outputs; correct its files, or --labels"
         )
+    return _only_match(complete, classes, where=where)
+
+
+def _only_match(readings: Sequence[OutputNames], classes: Sequence[str], *, where: str) -> tuple[list[int], str]:
+    # Match by the readings that name every class. InputError where none does, and where two give different orders.
     matches = []
-    faults = []
-    for reading in complete:
+    errors = []
+    for reading in readings:
         try:
             matches.append(_match_names(reading, classes, where=where))
         except InputError as error:
-            faults.append(error)
+            errors.append(error)
     if not matches:
-        raise faults[0]
+        raise errors[0]
     indices, words = matches[0]
     for other_indices, other_words in matches[1:]:
         if other_indices != indices:
@@ -98,52 +104,53 @@ def match_classes(
 
 
 def _reason_for_position(labels: Sequence[str] | None, classes: Sequence[str], outputs: int, option: str | None) -> str:
-    # Why the outputs are taken in the order of the classes; empty where they are matched by names.
+    # Why the outputs are taken in the order of the classes; empty where names decide.
     if option == POSITION:
         return "by position, as asked"
     if option or labels is not None:
         return ""
     if outputs == len(imagenet_names()):
-        spellings: set[str] = set()
+        imagenet_spellings: set[str] = set()
         for wnid in imagenet_names():
-            spellings.update(_spellings(wnid))
-        if all(spellings.intersection(_spellings(name)) for name in classes):
+            imagenet_spellings.update(_spellings(wnid))
+        if all(imagenet_spellings.intersection(_spellings(name)) for name in classes):
             return ""
     return "by position: the model names none"
 
 
 def _match_names(reading: OutputNames, classes: Sequence[str], *, where: str) -> tuple[list[int], str]:
-    # Output for each class of the data (K,), and how they were matched. InputError for a class that is no output, that
-    # may be two outputs, or that shares one, and for numbers that are names and places of different outputs.
+    # Output of each class of the data (K,), and how they were matched. Classes that are numbers may be names or
+    # positions of outputs. InputError where a number is both, of different outputs; for a class without an output; for
+    # one that may be two outputs; and for two classes with one output.
     labels = reading.names
     named_outputs = _NamedOutputs(labels, where)
-    matched = []
-    missing = []
+    by_name = []
+    unnamed = []
     for name in classes:
         index = named_outputs.output_of(name)
         if index is None:
-            missing.append(name)
+            unnamed.append(name)
         else:
-            matched.append(index)
+            by_name.append(index)
 
     positions = [int(name) if is_number(name) else len(labels) for name in classes]
     are_positions = max(positions) < len(labels)
-    if are_positions and not matched:
+    if are_positions and not by_name:
         indices, words = positions, "by position: the classes of the data are numbers"
-    elif missing:
+    elif unnamed:
         raise InputError(
-            f"{where}: {len(missing)} of {len(classes)} classes of the data are none of the model's outputs: "
-            f"{few(missing)}; the model has {few(list(labels))}. Rename the classes, or add --labels (make: LABELS=), "
+            f"{where}: {len(unnamed)} of {len(classes)} classes of the data are none of the model's outputs: "
+            f"{few(unnamed)}; the model has {few(list(labels))}. Rename the classes, or add --labels (make: LABELS=), "
             "a file with the name of each output in a line, or position"
         )
-    elif are_positions and matched != positions:
+    elif are_positions and by_name != positions:
         raise InputError(
-            f"{where}: the classes of the data are numbers, which are both names of the outputs "
-            f"({_pairs(classes, matched)}) and their places ({_pairs(classes, positions)}); --labels position (make: "
-            "LABELS=position) takes the places, and classes that are not called by numbers are matched by name"
+            f"{where}: the classes of the data are numbers, and these are names of some outputs "
+            f"({_pairs(classes, by_name)}) and positions of others ({_pairs(classes, positions)}); --labels position "
+            "(make: LABELS=position) takes the positions; to match by names, give the classes names that are no numbers"
         )
     else:
-        indices, words = matched, reading.words
+        indices, words = by_name, reading.words
 
     for index in indices:
         if indices.count(index) > 1:
@@ -156,7 +163,7 @@ def _pairs(classes: Sequence[str], indices: Sequence[int]) -> str:
 
 
 class _NamedOutputs:
-    # Outputs of a model by each kind of name that _names_of gives: wnid, whole name, and each of several names.
+    # Outputs of a model by each kind of name (see _names_of).
 
     def __init__(self, labels: Sequence[str], where: str) -> None:
         self.labels = labels
@@ -168,7 +175,7 @@ class _NamedOutputs:
                     outputs.setdefault(name, set()).add(index)
 
     def output_of(self, name: str) -> int | None:
-        # Output of this class by the first kind of name that finds one; None where none does, InputError for several.
+        # Output of a class, by the surest kind of name that any output has; None without one, InputError for several.
         candidates: set[int] = set()
         for outputs, spellings in zip(self.outputs_by_name, _names_of(name), strict=True):
             for spelling in spellings:
@@ -178,7 +185,7 @@ class _NamedOutputs:
 
         wnid = _wnid_of(name)
         if len(candidates) > 1 and len(self.labels) == len(imagenet_names()) and wnid in imagenet_names():
-            # Two of ImageNet's classes are called crane, and two maillot: their wnids have a place of their own.
+            # ImageNet has two classes called crane and two called maillot; their wnids tell them apart.
             position = list(imagenet_names()).index(wnid)
             if position in candidates:
                 return position
@@ -192,7 +199,7 @@ class _NamedOutputs:
 
 
 def _wnid_of(name: str) -> str:
-    # The wnid that a name is, or starts with; empty without one.
+    # The wnid at the start of a name; empty without one.
     words = name.split(maxsplit=1)
     if words and WNID.fullmatch(words[0]):
         return words[0]
@@ -200,7 +207,7 @@ def _wnid_of(name: str) -> str:
 
 
 def _names_of(name: str) -> tuple[list[str], list[str], list[str]]:
-    # Names by which outputs and classes are matched, the surest kind first: wnid, whole name, each of several names.
+    # Names of a class or an output for the matching, the surest kind first: wnid, whole name, every spelling.
     return list(filter(None, [_wnid_of(name)])), [_folded(name)], _spellings(name)
 
 
@@ -209,7 +216,7 @@ def _folded(name: str) -> str:
 
 
 def _spellings(name: str) -> list[str]:
-    # The name itself, its parts between commas, and if it starts with a wnid, what follows and the names of the wnid.
+    # The name and its parts between commas. Of a name with a wnid also the wnid, the rest, and ImageNet's name of it.
     names = [name, *name.split(",")]
     wnid = _wnid_of(name)
     if wnid:
@@ -245,19 +252,19 @@ def check_order(
     Raises
     ------
     InputError
-        With the likely causes, where the accuracy is no better than guessing, and where another order of the classes,
-        found on one half of the images by linear assignment, is surely better on the other half.
+        Where another order of the classes is surely better: it is chosen on one half of the images by linear
+        assignment, and tested on the other half. Also where the accuracy is no better than guessing.
     """
     k = logits.shape[1]
     answers = logits.argmax(axis=1)
-    right = answers == labels
-    # The order is chosen on every other sample of each class, and judged on the others.
+    correct = answers == labels
+    # The order is chosen on every other sample of each class, and tested on the rest.
     choosing = np.empty(len(labels), dtype=bool)
     choosing[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % 2 == 0
     class_of_output = _best_order(answers[choosing], labels[choosing], k)
-    right_reordered = class_of_output[answers] == labels
-    gains = int((right_reordered & ~right)[~choosing].sum())
-    losses = int((right & ~right_reordered)[~choosing].sum())
+    correct_reordered = class_of_output[answers] == labels
+    gains = int((correct_reordered & ~correct)[~choosing].sum())
+    losses = int((correct & ~correct_reordered)[~choosing].sum())
     if gains > losses and binomial_tail(gains, gains + losses, 0.5) <= ERROR:
         # The message names the best order on all images.
         class_of_output = _best_order(answers, labels, k)
@@ -267,26 +274,26 @@ def check_order(
             if output != best_class:
                 moves.append(f"{classes[output]} -> {classes[best_class]}")
         raise InputError(
-            f"{where}: answers fit the labels in another order of the classes ({right.mean():.1%} right, "
+            f"{where}: answers fit the labels in another order of the classes ({correct.mean():.1%} right, "
             f"{reordered_accuracy:.1%} after {few(moves)}); the labels, or the names of the outputs, are mixed up: "
             f"{remedy}"
         )
-    # Guessing is right at best as often as always answering the most frequent class.
+    # The best guess is always the most frequent class.
     guessing = max(1 / k, np.bincount(labels).max() / len(labels))
-    if binomial_tail(int(right.sum()), len(right), guessing) > ERROR:
+    if binomial_tail(int(correct.sum()), len(correct), guessing) > ERROR:
         raise InputError(
-            f"{where}: {right.mean():.1%} of {len(right)} samples are right, no more than by guessing among {k} "
+            f"{where}: {correct.mean():.1%} of {len(correct)} samples are right, no more than by guessing among {k} "
             "classes. Likely causes: labels in another order than the outputs (--labels), another preprocessing "
             "(--preprocessing), weights of another network, or data that it was not made for"
         )
-    return float(right.mean())
+    return float(correct.mean())
 
 
 def _best_order(answers: NDArray[np.integer], labels: NDArray[np.integer], k: int) -> NDArray[np.int64]:
-    # Class of each output (K,), each class once, such that most answers are right.
+    # Class of each output (K,), each class once, with the highest accuracy.
     counts = np.zeros((k, k))
     np.add.at(counts, (answers, labels), 1)
-    # Of a square matrix the rows come back in order.
+    # The rows of a square matrix come back in order.
     _, class_of_output = linear_sum_assignment(-counts)
     return class_of_output
 
@@ -305,7 +312,7 @@ def check_logits(
     where : str
         File that errors name.
     kind : str, optional
-        What the outputs are, if that is known (see gfscore.statistics.logits.probabilities_in).
+        Kind of the outputs, if it is known to be one of gfscore.statistics.logits.probabilities_in.
     """
     try:
         if kind is not None:
