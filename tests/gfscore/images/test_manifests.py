@@ -16,7 +16,7 @@ from gfscore.audit.samples import SampleList
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.images.datasets import open_images
-from gfscore.images.manifests import files_behind, open_again
+from gfscore.images.manifests import open_and_compare, watched_paths
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
 
@@ -87,12 +87,12 @@ def test_the_first_image_that_is_another_one_is_named(tmp_path, monkeypatch, mak
     monkeypatch.chdir(tmp_path)
     settings, path = make()
     fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
-    images, changed = open_again(MANIFEST)
+    images, changed = open_and_compare(MANIFEST)
     assert changed is None
-    files = files_behind(images, read_json(MANIFEST))
+    files = watched_paths(images, read_json(MANIFEST))
     assert files and all(Path(file).exists() for file in files)
     change()
-    _, changed = open_again(MANIFEST)
+    _, changed = open_and_compare(MANIFEST)
     assert changed is not None and changed.startswith(name)
 
 
@@ -106,7 +106,7 @@ def test_images_that_a_csv_file_names_without_endings_are_watched(tmp_path, monk
     table.assign(image=table["image"].str.removesuffix(".png")).to_csv(path, index=False)
     settings["images"] = images
     opened = fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
-    files = files_behind(opened, read_json(MANIFEST))
+    files = watched_paths(opened, read_json(MANIFEST))
     assert {f"images/{'ab'[seed % 2]}/{seed}.png" for seed in range(6)} <= set(map(os.path.normpath, files))
 
 
@@ -117,7 +117,7 @@ def test_all_images_behind_a_half_are_watched(tmp_path, monkeypatch, make):
     settings, path = make()
     settings["half"] = "judging"
     images = fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
-    files = files_behind(images, read_json(MANIFEST))
+    files = watched_paths(images, read_json(MANIFEST))
     assert {f"images/{'ab'[seed % 2]}/{seed}.png" for seed in range(6)} <= set(files)
 
 
@@ -128,7 +128,7 @@ def test_a_class_folder_without_images_is_watched(tmp_path, monkeypatch):
     Path("images/c").mkdir()
     Path("images/.hidden").mkdir()
     images = fetch_dataset(settings, ["a", "b", "c"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
-    files = files_behind(images, read_json(MANIFEST))
+    files = watched_paths(images, read_json(MANIFEST))
     assert files[-4:] == ["images", "images/a", "images/b", "images/c"]
 
 
@@ -138,7 +138,7 @@ def test_images_that_are_gone_are_named(tmp_path, monkeypatch):
     fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
     Path("images").rename("taken")
     with pytest.raises(InputError, match="images"):
-        open_again(MANIFEST)
+        open_and_compare(MANIFEST)
 
 
 CLASSES = ["cat", "dog"]

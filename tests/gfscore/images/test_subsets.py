@@ -11,7 +11,7 @@ from gfscore.core.errors import InputError
 from gfscore.images import decoding, encoded
 from gfscore.images.datasets import load_all, open_images
 from gfscore.images.image_set import ImageSet, from_arrays
-from gfscore.images.manifests import open_again, open_and_describe, open_described
+from gfscore.images.manifests import open_and_compare, open_and_describe, open_described
 from gfscore.images.subsets import draw_of_each_class, draw_subset, first_rows, half_rows
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
@@ -220,7 +220,7 @@ def test_an_image_of_either_half_that_changes_is_refused_by_jobs_on_one(fetched_
     picture(99, folder / name)
     with pytest.raises(InputError, match="the data have digest"):
         open_described(manifest)
-    assert open_again(manifest)[1] == str(folder / name if inside else folder)
+    assert open_and_compare(manifest)[1] == str(folder / name if inside else folder)
 
 
 def test_samples_of_another_half_than_the_manifest_describes_are_refused(fetched_half):

@@ -1,8 +1,9 @@
-"""Manifests of datasets: what was opened once, and whether the data are still the same when they are read again.
+"""Manifests of datasets: what `fetch_dataset` has read, and whether the data are still the same.
 
-A manifest is what `fetch_dataset` writes: the dataset's name, settings, path, digest, classes and image shape, as a
-mapping for JSON. Of a half, it has the digest of the whole as well, and the samples stand in the table beside it: which
-ones they are depends on which images are equal, and so on the pixels of all.
+A manifest is a mapping for JSON with name, settings, path, digest, classes and image shape of a dataset. The table of
+its samples has the same path with the suffix .parquet. The manifest of a half also has the digest of the whole dataset.
+The samples of a half are read from the table: to split the dataset again, all images would have to be decoded, since
+equal images go to the same half.
 """
 
 import json
@@ -29,7 +30,7 @@ from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
 
 Manifest = dict[str, Any]
-"""What a manifest's file holds."""
+"""Content of the file of a manifest."""
 
 
 def open_and_describe(
@@ -54,7 +55,7 @@ def open_and_describe(
     Raises
     ------
     InputError
-        See `open_images`; also for another digest than the pinned one.
+        See `open_images`; also if the digest differs from the pinned one.
     """
     whole = open_images(entry, path, classes=classes, with_copies=True)
     where = path or dataset
@@ -89,17 +90,17 @@ def open_and_describe(
 
 
 def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -> tuple[ImageSet, Manifest]:
-    """Image set and manifest of a dataset that was opened before.
+    """Image set of a dataset, and its manifest, after a check that the data still have the digest of the manifest.
 
-    The digest is computed again, from the pixels if they are stored as such, else from the encoded bytes; with `half`
-    that of the whole as well, without decoding it.
+    The digest is of the pixels if these are stored, else of the encoded bytes, so that no image is decoded. For a half,
+    the digest of the whole dataset is checked too.
 
     Parameters
     ----------
     path_to_manifest : path or str
-        Manifest that fetch_dataset wrote, beside the table of the samples.
+        Manifest that fetch_dataset wrote, next to the table of the samples.
     with_copies : bool
-        With the corrupted copies of the images, whose digest is computed again, too.
+        Whether to open the corrupted copies of the images and check their digest.
 
     Returns
     -------
@@ -115,29 +116,29 @@ def open_described(path_to_manifest: Path | str, *, with_copies: bool = False) -
     whole = _open_whole(manifest, with_copies=with_copies)
     where = manifest["path"] or manifest["dataset"]
     _require_digest(whole.digest, _digest_of_whole(manifest), where, path_to_manifest)
-    images = _samples_of(whole, manifest, path_to_manifest)
+    images = _select_samples(whole, manifest, path_to_manifest)
     _require_digest(images.digest, manifest["digest"], where, path_to_manifest)
     if images.copies is not None:
-        where = manifest["settings"]["corrupted"]["path"]
-        _require_digest(images.copies.digest, manifest["corrupted"]["digest"], where, path_to_manifest)
+        path_to_copies = manifest["settings"]["corrupted"]["path"]
+        _require_digest(images.copies.digest, manifest["corrupted"]["digest"], path_to_copies, path_to_manifest)
     return images, manifest
 
 
-def open_again(path_to_manifest: Path | str) -> tuple[ImageSet, str | None]:
-    """Image set of a dataset, and where its images are no longer those that its manifest describes.
+def open_and_compare(path_to_manifest: Path | str) -> tuple[ImageSet, str | None]:
+    """Image set of a dataset, and its first file that has changed since fetch_dataset wrote the manifest.
 
-    Every image is read and hashed, those of corrupted copies too.
+    Every image and every corrupted copy is read and hashed.
 
     Parameters
     ----------
     path_to_manifest : path or str
-        Manifest that fetch_dataset wrote, beside the table of the samples.
+        Manifest that fetch_dataset wrote, next to the table of the samples.
 
     Returns
     -------
     images : ImageSet
     difference : str or None
-        First file or folder that holds other images; None if all are the same.
+        First file or folder with other images; None if all are the same.
 
     Raises
     ------
@@ -148,7 +149,7 @@ def open_again(path_to_manifest: Path | str) -> tuple[ImageSet, str | None]:
     whole = _open_whole(manifest, with_copies=True)
     if whole.digest != _digest_of_whole(manifest):
         return whole, _first_difference(whole, manifest, path_to_manifest)
-    images = _samples_of(whole, manifest, path_to_manifest)
+    images = _select_samples(whole, manifest, path_to_manifest)
     if images.digest != manifest["digest"]:
         return images, _first_difference(images, manifest, path_to_manifest)
     if images.copies is not None and images.copies.digest != manifest["corrupted"]["digest"]:
@@ -164,8 +165,8 @@ def _digest_of_whole(manifest: Manifest) -> str:
     return str(manifest.get("digest_of_whole", manifest["digest"]))
 
 
-def _samples_of(whole: ImageSet, manifest: Manifest, path_to_manifest: Path | str) -> ImageSet:
-    # The samples that fetch_dataset wrote. To draw a half again would take the pixels of all images.
+def _select_samples(whole: ImageSet, manifest: Manifest, path_to_manifest: Path | str) -> ImageSet:
+    # The whole dataset, or the samples of a half that the table lists.
     if manifest["settings"].get("half") is None:
         return whole
     samples = read_table(_path_to_samples(path_to_manifest), DATASET, expect={"dataset_digest": manifest["digest"]})
@@ -204,7 +205,7 @@ def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[n
     Raises
     ------
     InputError
-        Naming two samples, for equal pixels under different labels: one label is wrong.
+        Naming two samples with equal pixels and different labels: one label is wrong.
     """
     stored = images.image_digests()
     pixels = stored if images.decoded is None else images.pixel_digests
@@ -222,23 +223,24 @@ def require_one_label(images: ImageSet, digests: NDArray[np.generic], *, where: 
         earlier = int(first[inverse[row]])
         names = [f"{images.sample_id[sample]} (label {images.labels[sample]})" for sample in (earlier, row)]
         raise InputError(
-            f"{where}: {' and '.join(names)} are one image under two labels, as {int(wrong.sum())} of {len(images)} "
-            "samples repeat an image of another label; remove one of each, or correct its label"
+            f"{where}: {' and '.join(names)} are one image under two labels ({int(wrong.sum())} of {len(images)} "
+            "samples repeat an image of another label); remove one of each, or correct its label"
         )
 
 
 def store_digest(images: ImageSet, path_to_manifest: Path | str, *, started: float) -> None:
-    """Store the digest of a manifest in the cache, for its images, which were read from the time `started` on."""
+    """Store the digest of a manifest in the cache, after its images were read, from the time `started` on."""
     manifest = read_json(path_to_manifest)
-    files = files_behind(images, manifest)
-    if files:
-        digests.store(str(path_to_manifest), manifest["digest"], paths=files, started=started)
+    paths = watched_paths(images, manifest)
+    if paths:
+        digests.store(str(path_to_manifest), manifest["digest"], paths=paths, started=started)
 
 
-def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
-    """Files that the images come from, and their folders, whose times tell of files that are added or removed.
+def watched_paths(images: ImageSet, manifest: Manifest) -> list[str]:
+    """Files that the images of a manifest come from, and the folders of these files.
 
-    Of a half those of the whole, since both halves are drawn anew when an image of either changes.
+    A folder gets another time of modification when a file is added or removed. For a half, all files of the dataset are
+    watched: a change of any image may change the split.
     """
     settings = manifest["settings"]
     path = manifest["path"]
@@ -255,7 +257,7 @@ def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
     elif path and Path(path).is_dir():
         files += _files_below(path)
     elif settings["source"] == "image_csv":
-        # Names without endings are no paths.
+        # The CSV file may name images without their suffix: all images in the folder are watched.
         folder_of_images = settings.get("images") or os.path.dirname(path) or "."  # noqa: PTH120
         files += filter(is_image, _files_below(folder_of_images))
     if path_to_copies:
@@ -265,13 +267,13 @@ def files_behind(images: ImageSet, manifest: Manifest) -> list[str]:
     for name in (path, path_to_copies):
         if name and Path(name).is_dir():
             folders.add(name)
-            # Class folders without images, too.
+            # A class folder without images is the folder of no file.
             folders.update(entry.path for entry in visible(name) if entry.is_dir())
     return files + sorted(folders)
 
 
 def _folder_of_samples(images: ImageSet, manifest: Manifest) -> str | None:
-    # The folder that the names of the samples are paths in; None where they are none.
+    # Folder in which the name of each sample is the path of its image; None where the names are no paths.
     path = manifest["path"]
     if path is None or not len(images):
         return None
@@ -298,7 +300,7 @@ def _first_difference(images: ImageSet, manifest: Manifest, path_to_manifest: Pa
     recorded = dict(zip(table["sample_id"], zip(table["label"], table["image_digest"], strict=True), strict=True))
     pairs = zip(images.labels.tolist(), digests.tolist(), strict=True)
     present = dict(zip(images.sample_id.tolist(), pairs, strict=True))
-    # Of the whole the table of a half records some images alone.
+    # The table of a half does not list the other half: its images are no difference.
     names = recorded if manifest["settings"].get("half") else recorded | present
     for name in sorted(names):
         if recorded.get(name) != present.get(name):
@@ -308,12 +310,12 @@ def _first_difference(images: ImageSet, manifest: Manifest, path_to_manifest: Pa
 
 
 def main(manifests: Sequence[str]) -> None:
-    """Print, as JSON, what of each manifest differs: a file or folder, or the error of one that cannot be read."""
+    """Print as JSON, for each manifest, its first file that has changed, or the error of reading it; null if none."""
     differences = {}
     for path in manifests:
         started = time.time()
         try:
-            images, difference = open_again(path)
+            images, difference = open_and_compare(path)
             if difference is None:
                 store_digest(images, path, started=started)
         except InputError as error:

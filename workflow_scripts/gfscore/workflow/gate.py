@@ -185,11 +185,11 @@ def _code_digests(description: Mapping[str, Any]) -> dict[str, str]:
 
 def _require_images(audit: PlannedAudit) -> None:
     # Imported late: a gate on logits alone opens no image.
-    from gfscore.images.manifests import open_again
+    from gfscore.images.manifests import open_and_compare
 
     for task in audit.tasks:
         if reads_files(read_json(task.manifest)):
-            _, changed = open_again(task.manifest)
+            _, changed = open_and_compare(task.manifest)
             if changed is not None:
                 raise InputError(f"{changed}: not the images that {audit.name} was judged on; {judge_anew(audit.name)}")
 
