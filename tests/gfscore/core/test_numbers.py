@@ -118,6 +118,7 @@ def test_signs_counts_settings_and_levels():
 
 def test_temperatures_and_p_values():
     assert [temperature(value) for value in (0.01, 0.018, 1.739, 10.0)] == ["0.01", "0.018", "1.74", "10"]
+    assert [temperature(value) for value in (999.6, 1234.0)] == ["1000", "1230"]
     assert [p_value(value) for value in (0.001, 0.0101, 1.0, 0.0001)] == ["0.001", "0.011", "1.000", "< 0.001"]
 
 

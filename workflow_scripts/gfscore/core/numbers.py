@@ -10,13 +10,13 @@ MOST_DIGITS = 5
 """Significant digits of a bound close to the end of its range."""
 
 ARITHMETIC_DIGITS = 12
-"""Digits beyond are rounding error of the arithmetic: 1.0000000000000002 is printed as 1."""
+"""Digits after these are rounding errors: 1.0000000000000002 is printed as 1."""
 
 MISSING = "n/a"
 MINUS = "\u2212"
 
 SMALLEST_PLAIN = Decimal("1e-4")
-"""Below this the leading zeros hide the digits."""
+"""Smaller numbers are printed with an exponent, since leading zeros would hide the digits."""
 
 
 def number(value: float | None) -> str:
@@ -45,7 +45,7 @@ def upper_bound(value: float | None, *, highest: float | None = None) -> str:
         A bound close to `highest` gets up to five digits, and the end itself is printed by end_of_range; "n/a" for
         None and NaN.
     """
-    if highest is None or is_missing(value):
+    if highest is None or value is None or math.isnan(value):
         return _printed(value, ROUND_CEILING)
     limit = _exact(highest)
     for digits in range(DIGITS, MOST_DIGITS + 1):
@@ -68,7 +68,7 @@ def interval(low: float | None, high: float | None, highest: float | None = None
 
 
 def span(low: float, high: float, highest: float | None = None) -> str:
-    """A number that is known, "0.123", or the two between which it lies, "0.123 to 0.457"."""
+    """A number between two bounds, "0.123 to 0.457"; a single number, "0.123", if the bounds are equal."""
     return interval(low, high, highest) if high > low else number(low)
 
 
@@ -88,7 +88,7 @@ def count(value: float | None) -> str:
 
 
 def count_range(smallest: float, largest: float) -> str:
-    """Whole number that is known, "1,883", or the two between which it lies, "30 to 1,883"."""
+    """A whole number between two bounds, "30 to 1,883"; a single number, "1,883", if the bounds are equal."""
     if smallest == largest:
         return count(smallest)
     return f"{count(smallest)} to {count(largest)}"
@@ -113,13 +113,14 @@ def setting(value: float | None) -> str:
 
 def temperature(value: float | None) -> str:
     """Temperature to three significant digits, without trailing zeros: grids are steps of 0.1 and 0.001."""
-    if is_missing(value):
+    if value is None or math.isnan(value):
         return MISSING
-    return f"{value:.{DIGITS}g}"
+    # The format alone would print 1000 as 1e+03.
+    return setting(float(f"{value:.{DIGITS}g}"))
 
 
 def p_value(value: float | None) -> str:
-    """Permutation p-value to three decimals, rounded up; "< 0.001" below, which 999 shuffles cannot reach."""
+    """Permutation p-value to three decimals, rounded up; "< 0.001" is possible with more than 999 permutations."""
     if value is None or math.isnan(value):
         return MISSING
     if value < 0.001 - 1e-12:
@@ -140,7 +141,7 @@ def is_missing(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def _exact(value: float | None) -> Decimal:
+def _exact(value: float) -> Decimal:
     return Decimal(f"{value:.{ARITHMETIC_DIGITS}g}")
 
 
