@@ -221,7 +221,7 @@ def _sizes(
     proof_seconds = [model.proofs.seconds for model in shown_models]
     tried = sum(model.proofs.tried for model in shown_models)
     proven = sum(model.proofs.proven for model in shown_models)
-    words = f"{proven} of {tried} images proven at the look, {sum(proof_seconds) / len(proof_seconds):.2g} s each"
+    words = f"{proven} of {tried} images proven in a trial, {sum(proof_seconds) / len(proof_seconds):.2g} s each"
     with_proofs = audit_file.sizes(
         forward_seconds, counts, attack_count=attack_count, minutes=minutes, proof_seconds=proof_seconds
     )

@@ -41,10 +41,11 @@ Images = NDArray[np.float32]
 Labels = NDArray[np.int64]
 """(n,)."""
 
-TRYING = 40.0
-"""Seconds that a turn of trying every preprocessing may take for one model, with FEWEST images at least."""
+TRIAL_SECONDS = 40.0
+"""Time that one trial of every preprocessing may take for a model."""
 
 FEWEST = 40
+"""Images of a trial at least, however long it takes."""
 
 BATCH = 64
 """Images that a model is shown at a time."""
@@ -152,8 +153,8 @@ def look_at(
                 gradients, note = False, f"; no gradients: {obstacle}"
         if gradients:
             assert as_audited.network is not None
-            right = logits.argmax(1) == labels
-            proofs = try_proofs(as_audited.network, images, labels, right, settings=proof, pass_seconds=seconds)
+            correct = logits.argmax(1) == labels
+            proofs = try_proofs(as_audited.network, images, labels, correct, settings=proof, pass_seconds=seconds)
 
     lines = []
     if output_words:
@@ -325,7 +326,7 @@ def affordable_rows(images: int, ways: int, network: OrderedNetwork, pictures: I
 
 
 def _rows(images: int, seconds: float) -> NDArray[np.int64]:
-    return spread_over(images, int(np.clip(TRYING / seconds, FEWEST, images)))
+    return spread_over(images, int(np.clip(TRIAL_SECONDS / seconds, FEWEST, images)))
 
 
 # ---- preprocessing ----

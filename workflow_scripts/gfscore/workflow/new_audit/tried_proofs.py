@@ -1,4 +1,4 @@
-"""Whether proofs are worth their time for a model: a few are searched at the look."""
+"""Whether proofs are worth their time for a model: a trial on a few images before the audit is planned."""
 
 import time
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from gfscore.proofs.layers import layered
 from gfscore.proofs.operators.declaration import Activation
 from gfscore.proofs.proving import prove
 
-TRIED = 12
+TRIAL_IMAGES = 12
 """Images for which a proof is searched."""
 
-TRYING = 20.0
-"""Seconds after which no further image is tried."""
+TRIAL_SECONDS = 20.0
+"""Time after which the search starts with no further image."""
 
 MOST_ACTIVATIONS = 20_000
-"""Inputs of activations beyond which no proof is tried: matrices of the network would take minutes."""
+"""Most inputs of activations of a network for a trial: with more, the matrices of the network would take minutes."""
 
 
 @dataclass(frozen=True)
 class TriedProofs:
-    """Results of searches for proofs of a few images.
+    """Result of a trial: proofs searched for a few images.
 
     Attributes
     ----------
     tried, proven : int
         Images tried, and images proven.
     seconds : float
-        Mean time of the search for one image, with the attack before it; misclassified images count with 0.
+        Mean time of an image in the audit: an attack, and the search, which misclassified images do not need.
     obstacle : str
-        Why proofs are not worth their time for this model, empty where they may be.
+        Why proofs are not worth their time for this model; empty if they may be.
     """
 
     tried: int = 0
@@ -50,7 +50,7 @@ def try_proofs(
     network: Module,
     images: NDArray[np.float32],
     labels: NDArray[np.int64],
-    right: NDArray[np.bool_],
+    correct: NDArray[np.bool_],
     *,
     settings: Proven,
     pass_seconds: float,
@@ -63,15 +63,15 @@ def try_proofs(
         From images in [0, 1] to the logits of the classes, on the CPU.
     images, labels : ndarray
         (n, C, H, W) float32 in [0, 1], and (n,) int64.
-    right : ndarray
-        (n,) bool: images that are classified correctly.
+    correct : ndarray
+        (n,) bool: whether the network classifies the image correctly.
     settings : Proven
-        The measure as the audit would have it.
+        The measure that the audit would have.
     pass_seconds : float
         Time of a forward pass of one image.
     """
-    rows = np.flatnonzero(right)
-    rows = rows[spread_over(len(rows), TRIED)]
+    rows = np.flatnonzero(correct)
+    rows = rows[spread_over(len(rows), TRIAL_IMAGES)]
     try:
         graph = graph_of(network, images.shape[1:])
         activations = sum(int(np.prod(node.shape)) for node in graph.nodes if isinstance(node.operator, Activation))
@@ -94,12 +94,12 @@ def try_proofs(
         )
         proven += proof.proven
         tried += 1
-        if time.process_time() - started > TRYING:
+        if time.process_time() - started > TRIAL_SECONDS:
             break
-    seconds = (time.process_time() - started) / max(tried, 1) * right.mean()
-    attack = forward_passes(settings.model_copy(update={"budget": 0}), graph.classes) * pass_seconds
+    search_seconds = (time.process_time() - started) / max(tried, 1) * correct.mean()
+    attack_seconds = forward_passes(settings.model_copy(update={"budget": 0}), graph.classes) * pass_seconds
     obstacle = ""
     if not proven:
         ball = ball_words(settings.norm, settings.eps)
         obstacle = f"none of {tried} images was proven within {ball}; with a smaller --eps some may be"
-    return TriedProofs(tried, proven, float(seconds + attack), obstacle)
+    return TriedProofs(tried, proven, float(search_seconds + attack_seconds), obstacle)
