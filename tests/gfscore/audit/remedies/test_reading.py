@@ -115,5 +115,5 @@ def test_values_of_other_offsets_are_refused(files, tmp_path):
     path = files["remedy_offsets"][0]
     content = read_json(path)
     write_json(path, content | {"offsets": [1, -1]})
-    with pytest.raises(InputError, match="not of the offsets in"):
+    with pytest.raises(InputError, match="not made with the offsets in"):
         read_remedies(parameters(), AuditFiles.from_inputs({"manifest": "audit.json", **files}), audit_values(tmp_path))

@@ -1,4 +1,4 @@
-"""Values of remedies from the files of their steps: original and adjusted models on the judging half."""
+"""Values of the original and the adjusted models of remedies on the judging half, from the files of their steps."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +18,8 @@ from gfscore.networks.offset_files import OffsetFile
 from gfscore.statistics.margins import predictions
 from gfscore.tables.parquet_tables import read_identity, read_logits
 
-PASSES = "steps"
-"""Column of samples under attack with the forward passes that each took."""
+FORWARD_PASSES = "steps"
+"""Column of a samples table: forward passes of the attack on each sample."""
 
 
 def read_remedies(
@@ -29,39 +29,40 @@ def read_remedies(
     *,
     label_error_rates: ArrayLike | None = None,
 ) -> list[MeasuredRemedy]:
-    """Remedies of an audit, of the models that take part in it.
+    """Remedies of an audit with their values; a remedy of an excluded model is left out.
 
     Parameters
     ----------
     parameters : sequence of RemedyParameters
         Models and measure of each remedy.
     files : AuditFiles
-        Of each remedy, one after the other: logits of the original and of the adjusted model of the largest strength,
-        samples tables of the original and of the adjusted models by ascending strength.
+        Files of all remedies in the order of `parameters`. Each remedy has two files of logits: of the original model
+        and of the adjusted model with the largest strength. It has 1 + S samples tables: of the original model and of
+        the adjusted models by ascending strength.
     values : AuditValues
         Values of the audit.
     label_error_rates : array-like (K,), optional
-        Shares of wrong labels that bounds allow for.
+        Shares of wrong labels; bounds allow for them.
 
     Raises
     ------
     InputError
         For a file that is missing, damaged or of another model, measure, dataset or offsets.
     """
-    logits = iter(files.remedy_logits)
-    samples = iter(files.remedy_samples)
+    all_logits = iter(files.remedy_logits)
+    all_samples = iter(files.remedy_samples)
     remedies = []
-    for place, remedy in enumerate(parameters):
-        logits_of_remedy = [next(logits), next(logits)]
-        samples_of_remedy = [next(samples) for _ in range(1 + len(remedy.adjusted))]
+    for remedy, dataset, offsets in zip(parameters, files.remedy_datasets, files.remedy_offsets, strict=True):
+        logits = [next(all_logits), next(all_logits)]
+        samples = [next(all_samples) for _ in range(1 + len(remedy.adjusted))]
         if ModelName.from_columns(remedy.original).label in values.included_labels:
             measured = _read_remedy(
                 remedy,
                 values,
-                dataset=files.remedy_datasets[place],
-                offsets=files.remedy_offsets[place],
-                logits=logits_of_remedy,
-                samples=samples_of_remedy,
+                dataset=dataset,
+                offsets=offsets,
+                logits=logits,
+                samples=samples,
                 label_error_rates=label_error_rates,
             )
             remedies.append(measured)
@@ -80,6 +81,7 @@ def _read_remedy(
 ) -> MeasuredRemedy:
     original = ModelName.from_columns(remedy.original)
     adjusted = {strength: ModelName.from_columns(columns) for strength, columns in sorted(remedy.adjusted.items())}
+    largest_strength = max(adjusted)
     values = AuditValues(
         subject=AuditSubject(
             models=(original, *adjusted.values()), measures=named_measures({remedy.measure: remedy.entry})
@@ -88,43 +90,46 @@ def _read_remedy(
         dataset=dataset,
         samples=samples,
     )
-    chosen = OffsetFile.read(offsets)
+    offset_file = OffsetFile.read(offsets)
     for strength, path in zip(adjusted, samples[1:], strict=True):
-        _require_offsets(path, chosen.words(strength), offsets)
-    _require_offsets(logits[1], chosen.words(max(adjusted)), offsets)
+        _require_offsets(path, offset_file.words(strength), offsets)
+    _require_offsets(logits[1], offset_file.words(largest_strength), offsets)
+
     original_values = values.sample_values(original, remedy.measure)
     adjusted_values = {strength: values.sample_values(model, remedy.measure) for strength, model in adjusted.items()}
 
+    # Whether both models are right on the undisturbed samples; of equal images one counts.
     counted = values.listed.counted
-    clean = []
-    for model, path in zip((original, adjusted[max(adjusted)]), logits, strict=True):
+    correct = []
+    for model, path in zip((original, adjusted[largest_strength]), logits, strict=True):
         _, labels, logits_of_model = read_logits(path, expect=model.columns())
-        clean.append((predictions(logits_of_model, labels) == labels)[counted])
-    before, after = clean
-    # Forward passes of the audit's own measurement of the original, on its whole dataset.
+        correct.append((predictions(logits_of_model, labels) == labels)[counted])
+    correct_before, correct_after = correct
+
+    # Cost of the same measure in the audit: of the original model, on the whole dataset.
     audit_forwards = None
     if remedy.measure in audit_values.subject.measures:
         audited = ModelName(audit_values.included[0].dataset, original.threat, original.classifier)
-        audit_forwards = int(audit_values.table(audited, remedy.measure)[PASSES].sum())
+        audit_forwards = int(audit_values.table(audited, remedy.measure)[FORWARD_PASSES].sum())
 
+    first_round = offset_file.trail[0]
+    chosen_round = offset_file.trail[offset_file.chosen]
     return MeasuredRemedy(
         original=original_values,
         adjusted=adjusted_values,
         clean=PairedOutcomes.decided(
-            before,
-            after,
+            correct_before,
+            correct_after,
             values.listed.labels[counted],
-            classes=len(chosen.offsets),
+            classes=len(offset_file.offsets),
             label_error_rates=label_error_rates,
         ),
         choice=Choice(
-            offsets=np.array(chosen.offsets),
-            reference=ReferenceClasses(
-                before=np.array(chosen.trail[0].values), after=np.array(chosen.trail[chosen.chosen].values)
-            ),
-            objective=chosen.settings.objective,
-            class_weights=chosen.settings.class_weights,
-            forwards=chosen.forwards,
+            offsets=np.array(offset_file.offsets),
+            reference=ReferenceClasses(before=np.array(first_round.values), after=np.array(chosen_round.values)),
+            objective=offset_file.settings.objective,
+            class_weights=offset_file.settings.class_weights,
+            forwards=offset_file.forwards,
         ),
         audit_forwards=audit_forwards,
         label_error_rates=label_error_rates,
@@ -132,9 +137,9 @@ def _read_remedy(
 
 
 def _require_offsets(path: Path | str, words: str, path_to_offsets: Path | str) -> None:
-    # Refuses values that were measured with other offsets than the file holds, or without offsets.
+    # InputError for values with other offsets than those of the file, or without offsets.
     if read_identity(path).get("offsets") != words:
         raise InputError(
-            f"{path}: not of the offsets in {path_to_offsets} ({words}); make it again by adding -R {path} to the "
-            "command"
+            f"{path}: not made with the offsets in {path_to_offsets} ({words}); make it again by adding -R {path} to "
+            "the command"
         )
