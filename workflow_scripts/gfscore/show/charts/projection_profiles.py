@@ -1,4 +1,4 @@
-"""What each task depends on, by projections and by differences between groups side by side."""
+"""Attributes that each task depends on, by projections and by differences between groups."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from gfscore.show.lazy import drawing, pd
 def profiles(subject: Subject) -> pd.DataFrame:
     """Influence of each attribute or dimension on a task, mean and range over models, without the task's own attribute.
 
-    Source: the projection-fairness paper's Figs. 10 and 11, whose circles would hide the values.
+    Source: the projection-fairness paper's Figs. 10 and 11; their circles would hide the values.
     """
     frame = influences(subject)
     frame = frame[~frame["own"].astype(bool)]
     if frame["mapper"].nunique() > 1:
-        compared = frame.loc[frame["metric"].isin(GROUP_METRICS), "attribute"]
-        of_mapper = (frame["dimensions"] > 0) & ~frame["attribute"].isin(compared)
-        prefix = frame["mapper"].where(of_mapper, "")
+        # Dimensions of different mappers may have the same names; attributes of groups mean the same with any mapper.
+        attributes_of_groups = frame.loc[frame["metric"].isin(GROUP_METRICS), "attribute"]
+        is_dimension = (frame["dimensions"] > 0) & ~frame["attribute"].isin(attributes_of_groups)
+        prefix = frame["mapper"].where(is_dimension, "")
         frame = frame.assign(attribute=(prefix + " " + frame["attribute"]).str.strip())
     groups = frame.groupby(["task", "attribute", "influence"], sort=False)
     values = groups.agg(value=("value", "mean"), low=("value", "min"), high=("value", "max"), n=("n", "max"))
@@ -26,8 +27,8 @@ def profiles(subject: Subject) -> pd.DataFrame:
 
 
 def largest_of_task(frame: pd.DataFrame) -> Finding:
-    """In how many tasks projections and equal opportunity name the same attribute as the most influential."""
-    same = 0
+    """Number of tasks in which projections and equal opportunity name the same attribute as the most influential."""
+    tasks_with_same = 0
     tasks = 0
     for _, rows in frame.groupby("task", sort=False):
         by_projection = rows[rows["influence"] == MAPPER_METRICS["tolerance"]]
@@ -36,13 +37,14 @@ def largest_of_task(frame: pd.DataFrame) -> Finding:
         if len(common_attributes) < 2:
             continue
         tasks += 1
-        same += _first_of(by_projection, common_attributes) == _first_of(by_groups, common_attributes)
+        if _most_influential(by_projection, common_attributes) == _most_influential(by_groups, common_attributes):
+            tasks_with_same += 1
     if not tasks:
         return Finding("no_attribute_in_common")
-    return Finding("same_attributes", numbers={"times": same, "kinds": tasks})
+    return Finding("same_attributes", numbers={"times": tasks_with_same, "kinds": tasks})
 
 
-def _first_of(rows, attributes):
+def _most_influential(rows: pd.DataFrame, attributes: set[str]) -> str:
     rows = rows[rows["attribute"].isin(attributes)]
     return rows.loc[rows["value"].idxmax(), "attribute"]
 
@@ -67,7 +69,7 @@ CHART = Chart(
     panels=True,
     finding=largest_of_task,
     shows="Influence of attributes and latent dimensions on each task, mean over models",
-    note="Left, 0: no influence. Lines: from the lowest to the highest model, no interval. What is the task itself is "
-    "left out. Influences of different kinds have different units: compare their order, not their size.",
+    note="Left, 0: no influence. Lines: from the lowest to the highest model, no interval. The task's own attribute "
+    "is left out. Influences of different kinds have different units: compare their order, not their size.",
     order=10,
 )

@@ -1,4 +1,4 @@
-"""What a page is put together from: names of models and classes, packed arrays, tracks and tables."""
+"""Elements of a page: names of models and classes, packed arrays, tracks and tables."""
 
 import base64
 import math
@@ -20,7 +20,7 @@ from gfscore.core.names import model_labels, printable, printable_all, shortened
 
 LONGEST_MODEL = 17
 LONGEST_CLASS = 17
-"""Letters of names in pictures; tables and tooltips have all of them."""
+"""Most characters of a name in a picture; tables and tooltips have the whole name."""
 
 
 class ModelsAndClasses:
@@ -29,20 +29,20 @@ class ModelsAndClasses:
     Parameters
     ----------
     class_scores : DataFrame
-        Table of that name.
+        Table `class_scores`.
 
     Attributes
     ----------
     models : list of tuple of str
         Threat model and name of the M models.
     position : dict
-        Place of each in every array of the page.
+        Position of each model in every array of the page.
     labels, short : list of str
-        Their whole names, and those for pictures.
+        Whole names of the models, and short names for pictures.
     class_places : dict of int to int
-        Place of each class index in every array of the page.
+        Position of each class index in every array of the page.
     classes, class_short : list of str
-        Whole names of the K classes, and those for pictures.
+        Whole names of the K classes, and short names for pictures.
     """
 
     def __init__(self, class_scores: pd.DataFrame) -> None:
@@ -80,7 +80,7 @@ class ModelsAndClasses:
 
 
 def packed(array: ArrayLike) -> dict[str, object]:
-    """Array of numbers for the page's script, which computes with the numbers of the tables (templates/data.js).
+    """Array of numbers without rounding, for the script of the page (templates/data.js).
 
     Returns
     -------
@@ -92,14 +92,14 @@ def packed(array: ArrayLike) -> dict[str, object]:
 
 
 def finite(value: float | None) -> float | None:
-    """A number as Python's float, None for one that is missing or infinite."""
+    """A number as Python's float; None if it is missing or infinite."""
     if value is None or not np.isfinite(value):
         return None
     return float(value)
 
 
 def plain(value: Any) -> Any:
-    """Value for JSON: numpy scalars as Python's, what is not finite as None, lists and dicts item by item."""
+    """Value for JSON: numpy scalars as Python's, NaN and infinite numbers as None, lists and dicts item by item."""
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -113,13 +113,13 @@ def plain(value: Any) -> Any:
 
 # ---- tracks: drawn by templates/tracks.html without JavaScript and by templates/tracks.js with it ----
 
-STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
+TICK_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_TICKS = 6
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The common scale of rows: its two ends, what it measures, and a threshold or None."""
+    """The common scale of a table of tracks: its two ends, its title, and a threshold or None."""
 
     low: float
     high: float
@@ -130,7 +130,7 @@ class Scale:
     def ticks(self) -> list[float]:
         """Round numbers on the scale, at most MOST_TICKS of them."""
         width = self.high - self.low
-        step = next((step for step in STEPS if width / step < MOST_TICKS), width)
+        step = next((step for step in TICK_STEPS if width / step < MOST_TICKS), width)
         first = int(-(-self.low // step))
         ticks = [round(index * step, 10) for index in range(first, first + MOST_TICKS + 1)]
         return [tick for tick in ticks if tick <= self.high + 1e-9]
@@ -147,23 +147,23 @@ class Track:
     Parameters
     ----------
     name, short : str
-        Whole name, and the one in the picture.
+        Whole name, and short name for the picture.
     value, low, high : float or None
         The value and its interval.
     band : tuple of float, optional
         Ends of a band.
     proven : bool
-        Whether both ends of the band are known, so that they stand in place of the value.
+        Whether both ends of the band are known bounds of the value; they are then printed in place of it.
     tick : float, optional
-        Clean accuracy.
+        Clean accuracy, drawn as a tick.
     key : int, optional
-        Position of the model that choosing the row chooses.
+        Position of the model that a click on the row selects.
     word : str, optional
-        Verdict on it.
+        Verdict on the model.
     aside : str
-        Text instead of a missing value.
+        Text in place of a missing value.
     highest : float, optional
-        Largest possible value, above which no bound is printed.
+        Largest possible value; no larger bound is printed.
     """
 
     name: str
@@ -181,18 +181,18 @@ class Track:
 
     @property
     def point(self) -> float | None:
-        """The value where a dot shows it: not where a band with two known ends does."""
-        return None if self.spans else self.value
+        """The value if it is drawn as a dot; None if a range is drawn."""
+        return None if self.is_range else self.value
 
     @property
-    def spans(self) -> bool:
-        """Whether a band with two known ends stands in place of the value."""
+    def is_range(self) -> bool:
+        """Whether the ends of the band are shown in place of the value."""
         return self.proven and self.band is not None and self.band[0] < self.band[1]
 
     @property
     def text(self) -> str:
-        """The value as it is printed, or both ends of what is known of it."""
-        if self.spans:
+        """The printed value, or the ends of the range."""
+        if self.is_range:
             assert self.band is not None
             return numbers.interval(*self.band, self.highest)
         return numbers.number(self.value)
@@ -202,7 +202,7 @@ class Track:
         """The row in words, for tooltips and readers of screens."""
         words = f"{self.name}: {self.text}"
         if self.proven and self.band is not None:
-            ends = "from proof to attack" if self.spans else "proven, and as much as attacks leave"
+            ends = "from proof to attack" if self.is_range else "proven, and as much as attacks leave"
             words = f"{self.name}: {ends}, {self.text}"
         if not numbers.is_missing(self.low):
             words += f", {numbers.interval(self.low, self.high, self.highest)}"
@@ -211,7 +211,7 @@ class Track:
         return words
 
     def plain(self) -> dict[str, object]:
-        """For JSON: what the scripts draw a row from."""
+        """For JSON: what the scripts need to draw the row."""
         values = asdict(self)
         del values["highest"]
         values["point"] = self.point
@@ -241,7 +241,7 @@ def yes(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its heading, how its cells are printed, and from which columns of the frame."""
+    """A column of a table: its heading, and a function that prints a cell from one or more columns of the frame."""
 
     title: str
     printed: Callable[..., str]
@@ -314,7 +314,7 @@ def table_of(
     file : str
         Name of the CSV file with all rows, without its ending.
     columns : iterable of Column
-        Those that the frame lacks, or that hold nothing, are left out.
+        Columns of the table; empty ones, and ones that the frame lacks, are left out.
     caption : str
         Note above the table.
     most : int

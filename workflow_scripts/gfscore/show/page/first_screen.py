@@ -386,7 +386,7 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
             rows.append(track)
     _sort_best_first(rows, more_is_better=rule.more_is_better)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
-    ranges = any(row.spans for row in rows)
+    ranges = any(row.is_range for row in rows)
     return Strip(title, scale, rows, judged=True, more_is_better=rule.more_is_better, about=about, ranges=ranges)
 
 

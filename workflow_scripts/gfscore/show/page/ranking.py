@@ -162,7 +162,7 @@ def ranking_view(
         metric=metric.name,
         rows=sorted(rows, key=last_without_value),
         scale=Scale(metric_values["scale"]["low"], metric_values["scale"]["high"], ""),
-        ranges=any(row.spans for row in rows),
+        ranges=any(row.is_range for row in rows),
         title=f"{metric.title} by {printable(measure)}, best first ({metric.better})",
         note=note,
     )
