@@ -1,4 +1,4 @@
-"""ImageSet, the labelled images that every source returns, and corrupted copies of them."""
+"""ImageSet, the labelled images of a source, and their corrupted copies."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.labels import fault_of_labels
 
 DIGEST_BATCH = 256
-"""Images that are read together where the size of a batch changes nothing."""
+"""Images per batch for digests, which do not depend on it."""
 
 DIGITS = 32
 """Hexadecimal digits of the digest of an image."""
@@ -23,8 +23,7 @@ Condition = tuple[str, int]
 """A corruption and its severity."""
 
 Stored = bytes | memoryview
-"""Bytes that stand for images: their pixels, or the hash of an encoded one."""
-
+"""Content of images for a digest: their pixels, or the hash of an encoded image."""
 
 Pixels = TypeVar("Pixels", NDArray[np.uint8], NDArray[np.float32])
 
@@ -38,18 +37,18 @@ class DecodedImage(NamedTuple):
 
 @dataclass(frozen=True)
 class Copies:
-    """Corrupted copies of N images: one of each for every condition.
+    """Corrupted copies of N images: one copy of every image for every condition.
 
     Attributes
     ----------
     conditions : tuple of Condition
         Pairs of corruption and severity.
     rows : ndarray of shape (N,), int64
-        Positions of the images among all those that have copies.
+        Positions of the N images in the files of the copies.
     read : callable
-        From a condition and rows (n,) to the copies of these images, (n, C, H, W) float32 in [0, 1].
+        `read(condition, rows)` returns the copies at rows (n,), (n, C, H, W) float32 in [0, 1].
     stored : callable
-        From a condition and rows (n,) to an iterator of bytes that stand for the copies without decoding them.
+        `stored(condition, rows)` yields the content of these copies for a digest, without decoding them.
     form : str
         Shape and preprocessing of the copies, in words.
     """
@@ -70,7 +69,7 @@ class Copies:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of the copies by condition: of pixels (H, W, C) uint8, or of the hashes of encoded ones."""
+        """SHA-256 (hex) of the copies by condition: of pixels (H, W, C) uint8, or of hashes of encoded images."""
         state = hashlib.sha256(f"gfscore corrupted copies 1 {self.form}\n".encode())
         for corruption, severity in self.conditions:
             state.update(f"{corruption}/{severity}\n".encode())
@@ -97,15 +96,15 @@ class ImageSet:
         `stream(batch_size)` yields arrays (n, C, H, W) float32 in [0, 1], n <= batch_size, in the order of `sample_id`,
         from the first sample on at every call.
     class_names : sequence of str, optional
-        The K names that the data themselves give to labels 0..K-1.
+        Names of labels 0..K-1 in the data.
     content_digest : callable, optional
-        `content_digest()` is a SHA-256 (hex) that stands for the data without decoding them.
+        `content_digest()` returns a SHA-256 (hex) of the data for which no image is decoded.
     digest_covers : str
-        What the digest is of, in words.
+        Data that the digest covers, in words.
     choose : callable, optional
-        `choose(rows)` is the ImageSet of some rows, where skipping the others saves work.
+        `choose(rows)` returns the ImageSet of some rows, for sources that need not read the others.
     hashes : callable, optional
-        `hashes()` yields the SHA-256 (bytes) of each stored image, where that needs no decoding.
+        `hashes()` yields the SHA-256 (bytes) of each stored image, for sources that need not decode it.
     decoded : callable, optional
         `decoded()` yields a DecodedImage of each image that is stored encoded, whatever its size.
     orientations : callable, optional
@@ -113,8 +112,8 @@ class ImageSet:
     copies : Copies, optional
         Corrupted copies of the images.
     stored : callable, optional
-        `stored(batch_size)` yields batches of pixels (n, H, W, C) uint8, from which `unit_range` makes the images,
-        where they are stored so.
+        `stored(batch_size)` yields batches of pixels (n, H, W, C) uint8, for sources that store them; `unit_range`
+        makes the images of them.
     """
 
     sample_id: NDArray[np.str_]
@@ -145,7 +144,7 @@ class ImageSet:
                     f"images from row {count} on are {images.dtype} {images.shape[1:]}; "
                     f"expected float32 {self.image_shape}: check the preprocessing of this dataset"
                 )
-            # Negated, so that NaN, for which every comparison is false, is refused too.
+            # Negated, so that NaN is refused too: every comparison with it is false.
             if not (images.min() >= 0 and images.max() <= 1):
                 raise InputError(f"images from row {count} on have pixels outside [0, 1]: check the value range")
             count += len(images)
@@ -153,7 +152,7 @@ class ImageSet:
         self._require_count(count)
 
     def stored_batches(self, batch_size: int) -> Iterator[NDArray[np.uint8] | NDArray[np.float32]]:
-        """Yield batches of pixels (n, H, W, C) uint8 where images are stored so; else see `batches`."""
+        """Yield batches of pixels (n, H, W, C) uint8 if the source stores them, else of images, see `batches`."""
         if self.stored is None:
             yield from self.batches(batch_size)
             return
@@ -188,7 +187,7 @@ class ImageSet:
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
         """Image set of the samples `rows` (n,), ascending and distinct, with their corrupted copies."""
         part = self._part(rows)
-        # Images that were decoded for their digests are not decoded for them again.
+        # A subset takes over digests of pixels that are known, so that it decodes no image for them.
         digests = vars(self).get("pixel_digests")
         if digests is not None:
             vars(part)["pixel_digests"] = digests[rows]
@@ -209,8 +208,8 @@ class ImageSet:
             self,
             sample_id=self.sample_id[rows],
             labels=self.labels[rows],
-            stream=partial(_of_rows, self.stream, rows),
-            stored=None if self.stored is None else partial(_of_rows, self.stored, rows),
+            stream=partial(_selected, self.stream, rows),
+            stored=None if self.stored is None else partial(_selected, self.stored, rows),
             content_digest=None if self.content_digest is None else content_digest,
             hashes=None,
             decoded=None,
@@ -221,8 +220,9 @@ class ImageSet:
     def image_digests(self) -> NDArray[np.str_] | None:
         """First 32 hexadecimal digits of the SHA-256 of each image, (N,) str; None for labels without images.
 
-        Of the encoded image where the source stores it encoded, else of its pixels as little-endian float32 in C order.
-        Equal digests mean equal images; one image that is encoded in two ways has two, but one of `pixel_digests`.
+        The digest is of the encoded image if the source stores it encoded, else of its pixels as little-endian float32
+        in C order. Images with equal digests are equal, but equal images may have different digests if they are encoded
+        differently; see `pixel_digests`.
         """
         if 0 in self.image_shape:
             return None
@@ -236,8 +236,8 @@ class ImageSet:
     def pixel_digests(self) -> NDArray[np.str_] | None:
         """First 32 hexadecimal digits of the SHA-256 of each image as networks see it, (N,) str; None without images.
 
-        Of its pixels after decoding and preprocessing, so that images have one digest however they are encoded. Images
-        that are stored as arrays have the same digest in `image_digests`.
+        The digest is of the pixels after decoding and preprocessing: it does not depend on the encoding. For images
+        that are stored as arrays it is the one of `image_digests`.
         """
         if 0 in self.image_shape or self.decoded is None:
             return self.image_digests()
@@ -247,9 +247,9 @@ class ImageSet:
     def digest(self) -> str:
         """SHA-256 (hex) of samples, labels and identifiers in their order.
 
-        The source's `content_digest` if it has one. Otherwise the SHA-256 of the line "gfscore image set 1 C H W", then
-        per sample its identifier in UTF-8, a zero byte, the label as little-endian int32 and the pixels as
-        little-endian float32 in C order.
+        The `content_digest` if there is one. Otherwise the SHA-256 of the line "gfscore image set 1 C H W", then per
+        sample its identifier in UTF-8, a zero byte, the label as little-endian int32 and the pixels as little-endian
+        float32 in C order.
         """
         if self.content_digest is not None:
             return self.content_digest()
@@ -265,8 +265,8 @@ class ImageSet:
                 yield np.ascontiguousarray(image, dtype="<f4").tobytes()
 
 
-def _of_rows(stream: Callable[[int], Iterator[Pixels]], rows: NDArray[np.int64], batch_size: int) -> Iterator[Pixels]:
-    # What a stream yields of some rows, ascending.
+def _selected(stream: Callable[[int], Iterator[Pixels]], rows: NDArray[np.int64], batch_size: int) -> Iterator[Pixels]:
+    # Images of a stream at some rows, ascending.
     start = 0
     for images in stream(batch_size):
         end = start + len(images)
@@ -368,7 +368,7 @@ def unit_range(pixels: ArrayLike) -> NDArray[np.float32]:
 
 
 def labelled_name(sample_id: str, label: np.int32) -> bytes:
-    """Identifier in UTF-8, a zero byte and the label as little-endian int32, as digests of datasets hold them."""
+    """Identifier in UTF-8, a zero byte and the label as little-endian int32, for digests of datasets."""
     return str(sample_id).encode() + b"\0" + label.astype("<i4").tobytes()
 
 
@@ -380,7 +380,7 @@ def whole_labels(labels: NDArray[Any], number: int, where: Path | str) -> NDArra
     labels : ndarray
         One label per image.
     number : int
-        How many images there are.
+        Number of images.
     where : path or str
         File of the labels, and their name in it, for errors.
 
@@ -391,7 +391,7 @@ def whole_labels(labels: NDArray[Any], number: int, where: Path | str) -> NDArra
     Raises
     ------
     InputError
-        For another length, fractions, negative numbers and numbers beyond int32.
+        If their number is not the number of images, and for fractions, negative numbers and numbers beyond int32.
     """
     if labels.shape != (number,):
         raise InputError(f"{where}: shape {labels.shape} for {number} images; give one label per image")
