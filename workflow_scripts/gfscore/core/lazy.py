@@ -1,6 +1,6 @@
 """Modules that are imported when one of their names is first used.
 
-Every run of Snakemake imports all declarations, which therefore import nothing heavy.
+Every run of Snakemake imports all declarations, so these must not import heavy libraries.
 """
 
 from importlib import import_module
@@ -14,7 +14,7 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        """The module's object of that name, which is an attribute from then on: tables ask for some a million times."""
+        """Object of that name in the module, stored as an attribute, since tables use some names a million times."""
         value = getattr(import_module(self._name), name)
         setattr(self, name, value)
         return value

@@ -1,4 +1,4 @@
-"""Passes of images in batches: their size, the loading of images, and what happens when memory runs out."""
+"""Passes of images through networks in batches: batch size, loading in advance, and what to do without memory."""
 
 import math
 from collections import deque
@@ -22,13 +22,13 @@ MOST_IMAGES = {"cpu": 256, "cuda": 1024}
 """Largest number of images per pass by device; more are not faster."""
 
 CACHE_BYTES = 32 << 20
-"""Bytes that the largest layer may read and write per pass on a CPU, so that they stay in its caches."""
+"""Bytes that the largest layer may read and write per pass on a CPU: they should stay in its caches."""
 
 LAYERS_IN_MEMORY = 8
-"""Layers in a GPU's memory at the same time; the largest may take 1/LAYERS_IN_MEMORY of it."""
+"""Number of layers of the largest size that a GPU's memory must hold at the same time."""
 
 TYPICAL_LAYER = 10
-"""Typical size of a network's largest layer relative to the image, used if there is no torch network."""
+"""Assumed size of the largest layer relative to the image, for classifiers without a torch network."""
 
 
 class Sliceable(Protocol):
@@ -47,7 +47,7 @@ Block = TypeVar("Block", bound=Sliceable)
 class BatchedClassifier:
     """A classifier of any number of images that passes at most `batch_size` at a time through the network.
 
-    If memory runs out, the batch size is halved for good; the logits depend on it only by rounding.
+    If memory runs out, the batch size is halved for all later passes. It changes the logits only by rounding.
 
     Parameters
     ----------
@@ -75,18 +75,18 @@ class BatchedClassifier:
 
 
 def in_batches(run: Callable[[Block], Item], images: Block, size: int) -> tuple[list[Item], int]:
-    """Results of a function on batches of images, and the batch size, which is halved when memory runs out.
+    """Results of a function on batches of images, and the batch size in the end: it is halved when memory runs out.
 
-    A single image may take all that is free of the GPU.
+    A single image may take more than the share of this process, up to all free memory of the GPU.
 
     Parameters
     ----------
     run : callable
-        Called with at most `size` images.
+        Function of at most `size` images.
     images : array or tensor
         (n, C, H, W).
     size : int
-        Images per batch.
+        Images per batch at the start.
     """
     results: list[Item] = []
     start = 0
@@ -106,7 +106,7 @@ def in_batches(run: Callable[[Block], Item], images: Block, size: int) -> tuple[
 
 
 def computed_ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items of an iterator, which another thread computes up to ITEMS_AHEAD items in advance."""
+    """Yield the items of an iterator, computed by another thread up to ITEMS_AHEAD items in advance."""
     with ThreadPoolExecutor(1) as pool:
         pending = deque(pool.submit(next, items, None) for _ in range(ITEMS_AHEAD))
         while (item := pending.popleft().result()) is not None:
@@ -120,13 +120,13 @@ def computed_ahead(items: Iterator[Item]) -> Iterator[Item]:
 def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], device: str) -> int:
     """Number of images per forward pass, by the size of the network: a power of two from 1 to MOST_IMAGES[device].
 
-    A grey image is classified to measure the sizes of the layers. On a CPU the result depends on the network alone, on
-    a GPU also on its total memory; the free memory is not used, since it varies and the batch size changes rounding.
+    The sizes of the layers are measured on a grey image. On a GPU the result also depends on the total memory, but not
+    on the free memory: that varies, and another batch size changes the rounding of the logits.
 
     Parameters
     ----------
     classifier : Classifier
-        Its network, if any, is on the device.
+        With its network, if any, on the device.
     image_shape : tuple of int
         (C, H, W).
     device : str
@@ -136,12 +136,12 @@ def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], dev
     if device != "cpu":
         _, total = torch.cuda.mem_get_info()
         available = total // LAYERS_IN_MEMORY
-    images = available // _largest_layer(classifier, image_shape)
-    images = min(max(images, 1), MOST_IMAGES[device])
-    return 1 << int(math.log2(images))
+    fitting = available // _bytes_of_largest_layer(classifier, image_shape)
+    batch_size = min(max(fitting, 1), MOST_IMAGES[device])
+    return 1 << int(math.log2(batch_size))
 
 
-def _largest_layer(classifier: Classifier, image_shape: tuple[int, ...]) -> int:
+def _bytes_of_largest_layer(classifier: Classifier, image_shape: tuple[int, ...]) -> int:
     # Bytes that the largest layer reads and writes per image.
     typical = TYPICAL_LAYER * 4 * math.prod(image_shape)
     if classifier.network is None:
@@ -157,7 +157,7 @@ def _largest_layer(classifier: Classifier, image_shape: tuple[int, ...]) -> int:
 
     hooks = []
     for layer in classifier.network.modules():
-        # TorchScript takes no hooks: where it is the whole network, its layers count as TYPICAL_LAYER.
+        # TorchScript takes no hooks: a network of TorchScript alone counts with TYPICAL_LAYER.
         is_leaf = next(layer.children(), None) is None
         if is_leaf and not isinstance(layer, torch.jit.ScriptModule):
             hooks.append(layer.register_forward_hook(record))

@@ -12,36 +12,36 @@ MAX_HASHED_BYTES = 1 << 20
 """Largest size in bytes of a file that is hashed whenever a run is planned, as Snakemake itself does."""
 
 MAX_CLOCK_DIFFERENCE = 60
-"""Largest difference in seconds between the clocks of machines that share files; Snakemake warns of smaller ones."""
+"""Seconds by which the clocks of machines that share files may differ; Snakemake itself warns of less."""
 
 RESULTS = "results/"
 """Start of the paths of files that the workflow makes."""
 
 STATEMENT = "statement.json"
-"""File of a bundle that names every other file of it by its SHA-256."""
+"""File of a bundle with the name and SHA-256 of every other file."""
 
 INVALID_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 """Error codes of the system for paths that no file can have."""
 
 OptionalFile = str | list[str]
-"""Path of an input of a step; an empty list where there is none, as Snakemake takes it."""
-
+"""Path of an input of a step; an empty list, as Snakemake expects it, where there is none."""
 
 FileState = str | list[int] | None
-"""What identifies the content of a file: a digest, or size and time of modification; None for no file."""
+"""Identifier of the content of a file: a digest, or size and time of modification; None for no file."""
 
 
 def present(path: str | None) -> OptionalFile:
-    """Path of a user's file as the input of a step; empty for a missing file, which the step that reads it reports.
+    """Path of a user's file as the input of a step; empty for a missing file.
 
-    With a missing file as input, Snakemake would consider earlier outputs up to date, whatever path the configuration
-    names. A path in results/ is returned as it is: some step makes it, possibly of a workflow that imports this one.
+    A missing file is left to the step that reads it, which reports it. As an input it would make Snakemake consider
+    earlier outputs up to date, whatever path the configuration names. A path in results/ is returned as it is: a step
+    makes it, possibly one of a workflow that imports this one.
 
     Raises
     ------
     InputError
-        For a file in a folder without permission, a path that no file can have, and a modification time more than
-        MAX_CLOCK_DIFFERENCE in the future, since no output would be newer.
+        For a file in a folder without permission, a path that no file can have, and a time of modification more than
+        MAX_CLOCK_DIFFERENCE in the future: no output would be newer.
     """
     if path and path.startswith(RESULTS):
         return path
@@ -67,8 +67,8 @@ def size_of(path: str | None) -> int | None:
     """
     if not path:
         return None
-    # Path.is_file raises these errors.
     try:
+        # is_file raises errors but for missing files and folders.
         if not Path(path).is_file():
             return None
         return Path(path).stat().st_size
@@ -81,7 +81,7 @@ def size_of(path: str | None) -> int | None:
 
 
 def state(path: OptionalFile | None) -> FileState:
-    """Value that identifies the content of a user's file, for the params of the step that reads it.
+    """Identifier of the content of a user's file, for the params of the step that reads it.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ def state(path: OptionalFile | None) -> FileState:
     Returns
     -------
     str, list of int or None
-        SHA-256 (hex) of a file up to MAX_HASHED_BYTES, so that a copy counts as the same file. Size in bytes and
-        modification time in nanoseconds of a larger one, whose content gfscore.workflow.replaced_files compares. None
-        for a missing file and one in results/.
+        SHA-256 (hex) of a file up to MAX_HASHED_BYTES, so that a copy counts as the same file. For a larger one size in
+        bytes and time of modification in nanoseconds; gfscore.workflow.replaced_files compares its content. None for a
+        missing file and one in results/.
     """
     if not _is_users(path):
         return None

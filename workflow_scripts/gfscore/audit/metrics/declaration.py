@@ -1,4 +1,4 @@
-"""Declaration of a metric, from which its columns, intervals, gate rules and texts are derived."""
+"""Declaration of a metric. Its columns, intervals, gate rules and texts are derived from it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Case:
 class Metric:
     """A function of the K class values of a measure, with its texts, bounds and place in tables.
 
-    Fields without a default are what any metric has to state. A metric without `over_box` has a value, but neither
-    interval nor rules of a gate.
+    Every metric must state the fields without a default. A metric without `over_box` has a value, but no interval, and
+    no gate can judge it.
     """
 
     # ---- names and texts ----
@@ -79,7 +79,7 @@ class Metric:
     """Name within a sentence, as in gate rules; None for the title."""
 
     gate_demand: str | None = None
-    """Clause of a gate rule, a format string of `measure` and `threshold`; None to derive it from the title."""
+    """Clause of a gate rule, a format string with `measure` and `threshold`; None to derive it from the title."""
 
     # ---- the number ----
 
@@ -101,10 +101,10 @@ class Metric:
     """Function of the ends of the measure's range and the keywords `classes` (K, infinite if unknown) and `lam`."""
 
     at_equality: float | None = None
-    """Value if all class values are equal; None if it is this class value."""
+    """Value if all class values are equal; None for a metric that then has the value of the classes."""
 
     unitless: bool = False
-    """Whether it does not depend on the scale of the measure; otherwise it has the unit of the measure."""
+    """Whether it is independent of the scale of the measure; otherwise it has the unit of the measure."""
 
     case: Case
     """A case computed by hand."""
@@ -117,7 +117,7 @@ class Metric:
 
     gate_bounds: Callable[[BoundsOfClasses, float], Interval] | None = None
     """Tighter bounds for gates: function of BoundsOfClasses and alpha; returns a lower and an upper bound, each with
-    confidence at least 1 - alpha, not simultaneously. None: those over a box."""
+    confidence at least 1 - alpha, not simultaneously. None: `over_box` at bounds of all class values."""
 
     # ---- its place in tables ----
 
@@ -142,7 +142,7 @@ class Metric:
         Parameters
         ----------
         values : array-like (K,)
-            Class values, NaN for classes without samples, which do not count.
+            Class values; NaN for classes without samples, and these do not count.
         counts : array-like (K,), optional
             Samples of each class, for metrics that need them.
         lam : float, optional
@@ -188,8 +188,8 @@ class Metric:
         Returns
         -------
         low, high : float
-            Of the metric of all K classes, and of those with samples, with the confidence of the bounds; (NaN, NaN) if
-            the metric is undefined in the whole box.
+            Bounds that hold, with the confidence of the class bounds, for the metric over all K classes and for the
+            metric over the classes with samples; (NaN, NaN) if it is undefined in the whole box.
 
         Raises
         ------
@@ -203,7 +203,8 @@ class Metric:
         counts = np.asarray(counts)
         lowest, highest = self.over_box(low, high, **only({"counts": counts, "lam": lam}, self.needs))
 
-        # The value is that of the classes with samples, and the others may even it out: NRGC below its value.
+        # The value of the metric counts the classes with samples alone. The others may make the classes more equal: if
+        # the range of the measure begins above 0, NRGC over all K may lie below the value.
         present = counts > 0
         if not present.all() and present.sum() >= self.fewest_classes:
             arguments = only({"counts": counts[present], "lam": lam}, self.needs)
@@ -220,6 +221,7 @@ class Metric:
         class_bounds : BoundsOfClasses
             Bounds of the class values.
         alpha : float
+            Error probability of each bound.
         lam : float
             Weight lambda of the disparity.
 
@@ -241,7 +243,7 @@ class Metric:
 
     @property
     def fewest_classes(self) -> int:
-        """Smallest number of classes with samples that it is defined for."""
+        """Smallest number of classes with samples for which it is defined."""
         return 1 if self.kind == "level" else 2
 
     @property

@@ -1,4 +1,4 @@
-"""Probabilistic robustness as an object that is called as the attacks of torchattacks are."""
+"""Sequential test of probabilistic robustness with the calling convention of torchattacks."""
 
 import numpy as np
 import torch
@@ -20,11 +20,13 @@ from gfscore.statistics.sequential_tests import ROBUST
 class ExactBinomialTest:
     """Sequential binomial test of probabilistic robustness with the calling convention of torchattacks.
 
-    `attack = ExactBinomialTest(model, perturbation=..., kappa=0.01); attack(images, labels)` returns images: for each
-    input a neighbour that the model classifies otherwise where one was drawn and the input is not called robust, else
-    the input itself. So the usual loop, which counts as failed what the model classifies otherwise on the returned
-    images, counts inputs that were called not robust, undecided ones with a change, and (reference `label`) inputs that
-    are misclassified themselves.
+    `attack = ExactBinomialTest(model, perturbation=..., kappa=0.01); attack(images, labels)` returns one image for each
+    input. For an input that is called robust this is the input itself. For others it is a neighbour that the model
+    classifies otherwise, or the input if none was drawn.
+
+    The usual loop classifies the returned images and counts wrong classes as successes of the attack. It then counts
+    inputs that are called not robust, undecided inputs with a neighbour that is classified otherwise, and, with the
+    reference `label`, misclassified inputs.
 
     Parameters
     ----------
@@ -45,14 +47,14 @@ class ExactBinomialTest:
     batch_size : int
         Neighbours classified at a time.
     seed : int
-        Images are drawn by seed and their place among all that were tested.
+        Neighbours of an image are drawn by the seed and the position of the image among all images tested so far.
 
     Attributes
     ----------
     states : ndarray
-        Of the last call, (n,) of "robust", "not_robust" and "undecided".
+        Results of the last call, (n,): "robust", "not_robust" or "undecided".
     changes, draws : ndarray
-        Neighbours that were classified otherwise, and neighbours drawn, (n,) int64, in the last call.
+        Neighbours that were classified otherwise in the last call, and neighbours drawn, (n,) int64.
 
     Raises
     ------
@@ -86,29 +88,29 @@ class ExactBinomialTest:
         self._tested = 0
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Images (n, C, H, W) that show what the test found; `labels` (n,) int64.
+        """Test images (n, C, H, W) with labels (n,) int64; returns an image for each, see the class.
 
-        Raises InputError for a model that changes its images in place, or whose logits of an image are random or depend
-        on the rest of the batch.
+        Raises InputError for a model that changes its images in place, and for logits that are random or depend on the
+        other images of the batch.
         """
-        # Of each module: a network in training mode may hold layers that are kept out of it.
+        # Every module has a mode of its own: a network in training mode may have layers in eval mode.
         modes = [(module, module.training) for module in self.model.modules()]
         classifier = Classifier(type(self.model).__name__, None, None, self.model.eval())
-        base = BatchedClassifier(classifier, batch_size=self.batch_size)
-        images = images.detach().to(base.device)
+        batched = BatchedClassifier(classifier, batch_size=self.batch_size)
+        images = images.detach().to(batched.device)
         seeds = seeds_of_samples(self.seed, "probabilistic", self._tested + np.arange(len(images)))
         self._tested += len(images)
         try:
             with watched(classifier):
                 require_invariant_in_memory(classifier, images[:SAMPLES].cpu().numpy())
                 outcome, _ = run_tests(
-                    base,
+                    batched,
                     images,
-                    labels.to(base.device, torch.int64),
+                    labels.to(batched.device, torch.int64),
                     boundaries=self.boundaries,
                     perturbation=self.perturbation,
                     reference=self.reference,
-                    draws=Draws.of(seeds, base.device),
+                    draws=Draws.of(seeds, batched.device),
                 )
         finally:
             for module, training in modes:
