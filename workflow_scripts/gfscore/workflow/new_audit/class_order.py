@@ -152,9 +152,11 @@ def _match_names(reading: OutputNames, classes: Sequence[str], *, where: str) ->
     else:
         indices, words = by_name, reading.words
 
+    used = set()
     for index in indices:
-        if indices.count(index) > 1:
+        if index in used:
             raise InputError(f"{where}: several classes of the data are its output {labels[index]!r}; merge them")
+        used.add(index)
     return indices, words
 
 
