@@ -251,13 +251,14 @@ def watched_paths(images: ImageSet, manifest: Manifest) -> list[str]:
     for name in (path, settings.get("list")):
         if name and Path(name).is_file():
             files.append(name)
+    # The images themselves: of the samples if their names are paths, else all in the folder.
     folder = _folder_of_samples(images, manifest)
     if folder is not None and not settings.get("half"):
         files += [os.path.join(folder, name) for name in images.sample_id.tolist()]  # noqa: PTH118 - 50,000 names
     elif path and Path(path).is_dir():
         files += _files_below(path)
     elif settings["source"] == "image_csv":
-        # The CSV file may name images without their suffix: all images in the folder are watched.
+        # The names in a CSV file may lack the suffix.
         folder_of_images = settings.get("images") or os.path.dirname(path) or "."  # noqa: PTH120
         files += filter(is_image, _files_below(folder_of_images))
     if path_to_copies:
