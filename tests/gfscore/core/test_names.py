@@ -26,6 +26,7 @@ from gfscore.core.names import (
         ("", "(unnamed)"),
         (" \n", "(unnamed)"),
         ("$x_1$ <b> & 日本語", "$x_1$ <b> & 日本語"),
+        ("می\u200cخواهم 👨\u200d👩", "می\u200cخواهم 👨\u200d👩"),
     ],
 )
 def test_names_become_one_visible_line(name, shown):
@@ -42,6 +43,15 @@ def test_long_names_lose_their_middle():
 def test_names_cut_alike_stay_apart():
     names = ["a" * 30 + "1" + "b" * 30, "a" * 30 + "2" + "b" * 30, "cat"]
     assert len(set(shortened_all(names, 12))) == 3
+
+
+def test_names_that_differ_in_their_middle_keep_the_piece_that_tells_them_apart():
+    names = [f"resnet50-adversarial-{letter}-epsilon-8-of-255-final" for letter in "abc"]
+    short = shortened_all([*names, "vgg"], 17)
+    assert short == ["resn…l-a-epsilon…", "resn…l-b-epsilon…", "resn…l-c-epsilon…", "vgg"]
+    assert shortened_all([names[0], names[0]], 17) == ["resnet50…55-final", "resnet50…55-final (2)"]
+    # In a sentence, where the others are not known, they stand whole.
+    assert class_phrase(names[0]) == names[0]
 
 
 def test_threat_appears_only_where_the_name_is_ambiguous():

@@ -14,8 +14,11 @@ from gfscore.core.lazy import pd
 ELLIPSIS = "\u2026"
 REPLACEMENT = "\ufffd"
 
-LONGEST_IN_SENTENCE = 40
-"""Characters of a class name in a sentence."""
+JOINERS = "\u200c\u200d"
+"""Characters within words of Persian and of Indian scripts, and within emoji; names that differ in them are refused."""
+
+LONGEST_IN_SENTENCE = 80
+"""Characters of the name of a model or class in a sentence, which few names exceed: a cut one may stand for several."""
 
 
 def _control_characters() -> dict[int, str]:
@@ -39,7 +42,7 @@ def printable(name: object) -> str:
     """Name on one line, without control and direction-changing characters; "(unnamed)" when nothing is left."""
     characters = []
     for character in str(name):
-        if character.isprintable():
+        if character.isprintable() or character in JOINERS:
             characters.append(character)
         elif character.isspace():
             characters.append(" ")
@@ -142,14 +145,41 @@ def shortened(name: object, limit: int) -> str:
 
 
 def shortened_all(names: Iterable[object], limit: int) -> list[str]:
-    """Shortened names in the same order; names that differ only in what was cut get a number appended."""
+    """Shortened names in the same order, which keep the piece that tells them apart; else they get a number."""
+    texts = printable_all(names)
+    short = [shortened(text, limit) for text in texts]
+    cut_alike: dict[str, list[str]] = {}
+    for text, short_text in zip(texts, short, strict=True):
+        cut_alike.setdefault(short_text, []).append(text)
+
     result: list[str] = []
     times: dict[str, int] = {}
-    for name in names:
-        text = shortened(name, limit)
-        times[text] = times.get(text, 0) + 1
-        result.append(text if times[text] == 1 else f"{text} ({times[text]})")
+    for text, short_text in zip(texts, short, strict=True):
+        alike = cut_alike[short_text]
+        shown = short_text
+        if len(set(alike)) > 1:
+            shown = _from(text, _first_difference(alike), limit)
+        times[shown] = times.get(shown, 0) + 1
+        result.append(shown if times[shown] == 1 else f"{shown} ({times[shown]})")
     return result
+
+
+def _first_difference(texts: Sequence[str]) -> int:
+    # Place of the first character that is not the same in all of several texts.
+    for place, characters in enumerate(zip(*texts, strict=False)):
+        if len(set(characters)) > 1:
+            return place
+    return min(len(text) for text in texts)
+
+
+def _from(text: str, place: int, limit: int) -> str:
+    # A quarter of the letters from the start, and the others from just before a place on.
+    head = limit // 4
+    room = limit - head - 1
+    tail = text[place - 2 :]
+    if len(tail) > room:
+        tail = tail[: room - 1] + ELLIPSIS
+    return text[:head] + ELLIPSIS + tail
 
 
 # ---- models ----

@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gfscore.audit.metrics import METRICS
-from gfscore.core.names import class_phrase, enumeration, printable, shortened, upper_first
+from gfscore.core.names import (
+    LONGEST_IN_SENTENCE,
+    class_phrase,
+    enumeration,
+    printable,
+    shortened,
+    upper_first,
+)
 from gfscore.core.numbers import count, counted, interval, lower_bound, number, percent, plural, signed, upper_bound
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 
@@ -19,9 +26,6 @@ Numbers = Mapping[str, Any]
 """Numbers of a finding by their role."""
 
 Template = Callable[[Subject, Numbers, float | None], str]
-
-LONGEST = 40
-"""Longest name of a model in a sentence."""
 
 NEARLY_REVERSED = -0.8
 """Spearman correlation at most which one order is nearly the reverse of another."""
@@ -41,7 +45,7 @@ OBJECTIVES = {
 
 
 def _name(text: object) -> str:
-    return shortened(text, LONGEST)
+    return shortened(text, LONGEST_IN_SENTENCE)
 
 
 def _with_confidence(confidence: float | None) -> str:

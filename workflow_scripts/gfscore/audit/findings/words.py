@@ -7,9 +7,18 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
-from gfscore.audit.findings.templates import LONGEST, OBJECTIVES, TEMPLATES, Template
+from gfscore.audit.findings.templates import OBJECTIVES, TEMPLATES, Template
 from gfscore.core import numbers
-from gfscore.core.names import capitalised, class_phrase, enumeration, printable, shortened, upper_first, words_of_ties
+from gfscore.core.names import (
+    LONGEST_IN_SENTENCE,
+    capitalised,
+    class_phrase,
+    enumeration,
+    printable,
+    shortened,
+    upper_first,
+    words_of_ties,
+)
 
 
 def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
@@ -43,7 +52,7 @@ class _Formatter(Formatter):
         if format_spec:
             return FORMATS[format_spec](value)
         if isinstance(value, str | tuple):
-            return _names(value, lambda name: shortened(name, LONGEST))
+            return _names(value, lambda name: shortened(name, LONGEST_IN_SENTENCE))
         return numbers.count(value) if isinstance(value, int) else numbers.number(value)
 
 
