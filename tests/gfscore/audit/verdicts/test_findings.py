@@ -32,6 +32,7 @@ from gfscore.core.labels import classes_of
 from gfscore.measures import named_measures
 from gfscore.show.page.first_screen import settling
 from gfscore.show.run_output import MOST_LINES, last_words
+from gfscore.statistics.margins import SCALE
 from gfscore.statistics.proportions import lower_mean_shares
 from helpers.synthetic_audits import synthetic_audit
 
@@ -185,12 +186,34 @@ def test_samples_without_a_value_do_not_count_in_findings():
 def test_two_classes_that_score_lowest_are_level():
     tables, verdict = disagreeing()
     alike = tables.class_scores["class_index"] == 0
-    ends = ["value", "low", "high"]
+    ends = ["value", "value_most", "low", "high"]
     tables.class_scores.loc[tables.class_scores["class_index"] == 1, ends] = tables.class_scores.loc[
         alike, ends
     ].to_numpy()
     found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
     assert "level with class" in found["weakest_class"].sentence
+
+
+def test_of_classes_that_are_all_level_none_alone_scores_lowest():
+    audit = synthetic_audit(models=1, classes=4, per_class=30, all_wrong=True, calibrated=False)
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    found = {finding.kind: finding for finding in findings_of(tables, audit.verdict, audit.named)}
+    assert "class 0 (tied with 3 others) scores lowest by" in found["no_weakest_class"].sentence
+
+
+@pytest.mark.parametrize(("high", "kind"), [(0.75, "no_weakest_class"), (0.4, "weakest_class")])
+def test_a_class_with_open_samples_is_named_with_both_ends_of_its_value(high, kind):
+    tables, verdict = disagreeing()
+    scores = tables.class_scores
+    # Nothing is proven of two classes, and attacks leave less of the second; a third is known to be better.
+    for index, most in ((0, 0.7), (1, 0.3)):
+        columns = ["value", "value_most", "low", "high"]
+        scores.loc[scores["class_index"] == index, columns] = [0.0, most, 0.0, high]
+    scores.loc[scores["class_index"] > 1, ["value", "value_most", "low", "high"]] = [0.6, 0.6, 0.5, 0.7]
+    found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
+    assert found[kind].subject["class"] == classes_of(scores)[1]
+    assert "0 to 0.300" in found[kind].sentence
+    assert "below" not in found[kind].sentence and "level with" not in found[kind].sentence
 
 
 def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():
@@ -241,9 +264,11 @@ def test_models_that_have_samples_of_every_class_need_more_of_them():
 
 def test_that_no_difference_can_be_shown_is_a_finding():
     tables, verdict = disagreeing()
-    wide = tables.class_scores.assign(low=0.0, high=1.2)
+    wide = tables.class_scores.assign(low=0.0, high=SCALE)
     found = findings_of(AuditTables(wide, tables.model_summary, tables.vulnerability), verdict, MEASURES)
-    assert "no_weakest_class" in {finding.kind for finding in found}
+    (finding,) = (finding for finding in found if finding.kind == "no_weakest_class")
+    # No bound beyond the end of the range.
+    assert finding.sentence.endswith("(0 to 1.2533)")
 
 
 def test_the_shown_model_is_the_best_that_passes_else_the_best_undecided():

@@ -15,8 +15,20 @@ from gfscore.core.names import (
     printable,
     shortened,
     upper_first,
+    words_of_ties,
 )
-from gfscore.core.numbers import count, counted, interval, lower_bound, number, percent, plural, signed, upper_bound
+from gfscore.core.numbers import (
+    count,
+    counted,
+    interval,
+    lower_bound,
+    number,
+    percent,
+    plural,
+    signed,
+    span,
+    upper_bound,
+)
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 Subject = Mapping[str, Any]
@@ -163,23 +175,25 @@ def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None)
     suspects = f"surely the {weakest}{sure}"
     if numbers["suspects"] != 1:
         suspects = f"{count(numbers['suspects'])} of {count(numbers['classes'])} classes may be the {weakest}{sure}"
-    distance = f"{number(numbers['gap'])} below" if numbers["gap"] > TIE_TOLERANCE else "level with"
+    neighbour = ""
+    if numbers["gap"] is not None:
+        distance = f"{number(numbers['gap'])} below" if numbers["gap"] > TIE_TOLERANCE else "level with"
+        neighbour = f", {distance} {class_phrase(subject['next'])}"
     often = ""
     if numbers["models"] > 1:
         often = f"; lowest in {_number_of(numbers['times'], numbers['models'])}"
     return (
         f"{class_phrase(subject['class'])} is the {weakest} of {_name(subject['model'])} at "
-        f"{number(numbers['value'])} by {printable(subject['measure'])}, {distance} {class_phrase(subject['next'])}; "
-        f"{suspects}{often}"
+        f"{span(numbers['value'], numbers['most'])} by {printable(subject['measure'])}{neighbour}; {suspects}{often}"
     )
 
 
 def _no_weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    bounds = interval(numbers["low"], numbers["high"])
+    bounds = interval(numbers["low"], numbers["high"], numbers["highest"])
     return (
         f"No difference between classes of {_name(subject['model'])} can be shown{_with_confidence(confidence)}; "
-        f"{class_phrase(subject['class'])} scores lowest by {printable(subject['measure'])}, "
-        f"{number(numbers['value'])} ({bounds})"
+        f"{class_phrase(subject['class'])}{words_of_ties(numbers.get('tied', 0))} scores lowest by "
+        f"{printable(subject['measure'])}, {span(numbers['value'], numbers['most'])} ({bounds})"
     )
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from gfscore.audit.agreement.falsification import REFUTED, mean_scores_against_distances
 from gfscore.audit.agreement.rank_correlations import rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
-from gfscore.audit.findings.finding import Finding, FindingInWords
+from gfscore.audit.findings.finding import Finding, FindingInWords, others_equal
 from gfscore.audit.groups.scores import group_gaps
 from gfscore.audit.remedies.findings import finding_of, remedies_in_short
 from gfscore.audit.tables import AuditTables
@@ -118,7 +118,7 @@ def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> 
         *_of_distances(tables, verdict),
         *_of_certificates(tables),
         *_of_masking(tables),
-        *_of_classes(class_scores, verdict, judged),
+        *_of_classes(class_scores, verdict, judged, highest=measures[judged].description.value_range[1]),
         *_of_groups(tables, judged),
         *_of_models(tables, judged),
         *_of_metrics(tables, judged),
@@ -281,7 +281,7 @@ def _of_masking(tables: AuditTables) -> Iterator[Finding]:
 # ---- classes and groups ----
 
 
-def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) -> Iterator[Finding]:
+def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str, *, highest: float) -> Iterator[Finding]:
     classes = class_scores.drop_duplicates("class_index").sort_values("class_index")
     names = dict(zip(classes["class_index"], readable_classes(list(classes["class_name"])), strict=True))
     class_names = class_scores["class_index"].map(names)
@@ -297,11 +297,11 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) ->
     rows = models[shown_model] if shown_model in models else next(iter(models.values()))
     absent = list(rows.loc[rows["n"] == 0, "class_name"])
     if absent:
-        numbers = {"count": len(absent), "classes": len(rows)}
+        numbers: dict[str, object] = {"count": len(absent), "classes": len(rows)}
         yield Finding("classes_without_samples", {"classes": absent[:MOST_NAMED]}, numbers)
 
-    # Classes with samples of the model that is shown, the lowest first.
-    measured = rows[rows["n"] > 0].sort_values(["value", "class_index"])
+    # Classes with samples of the model that is shown, the lowest first; of equal ones what attacks leave less of.
+    measured = rows[rows["n"] > 0].sort_values(["value", "value_most", "class_index"])
     if len(measured) < 2:
         return
     lowest = measured.iloc[0]
@@ -311,12 +311,17 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str) ->
         measured_of_model = rows_of_model[rows_of_model["n"] > 0]
         ties = measured_of_model["value"] <= measured_of_model["value"].min() + TIE_TOLERANCE
         times += int((measured_of_model.loc[ties, "class_name"] == lowest["class_name"]).any())
+    is_open = measured["value_most"] > measured["value"]
     numbers = {
         "value": lowest["value"],
+        "most": lowest["value_most"],
         "low": lowest["low"],
         "high": lowest["high"],
+        "highest": highest,
         "next": following["value"],
-        "gap": following["value"] - lowest["value"],
+        # No distance is known where samples are open.
+        "gap": None if is_open.iloc[:2].any() else following["value"] - lowest["value"],
+        **({} if is_open.any() else others_equal(measured["value"], lowest["value"])),
         "suspects": len(worst_class_set(measured["low"], measured["high"])),
         "classes": len(measured),
         "absent": len(absent),
