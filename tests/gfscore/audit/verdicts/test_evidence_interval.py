@@ -1,5 +1,7 @@
 """Robust accuracy between proofs and attacks: intervals by class and model, and what a gate decides of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import beta
@@ -14,6 +16,7 @@ from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.audit.verdicts.judging import judge
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
+from gfscore.show.page.first_screen import settling
 from helpers.configurations import gate_rule
 
 ENTRIES = {"proof": {"kind": "proven"}, "attack": {"kind": "adversarial", "eps": "2/255"}, "band": {"kind": "robust"}}
@@ -140,6 +143,19 @@ def test_pass_takes_proofs_and_fail_takes_attacks(proven, survived, word):
     assert (model.value, model.value_most) == (min(proven) / 100, min(survived) / 100)
     assert model.low == pytest.approx(min(lower(count, 100, ALPHA) for count in proven))
     assert model.high == pytest.approx(min(upper(count, 100, ALPHA / 2) for count in survived))
+
+
+def test_of_classes_of_which_nothing_is_proven_the_one_that_attacks_leave_less_of_is_the_worst():
+    assert judged(band([0, 0, 0], [98, 60, 95], 100)).worst_class == "class 1"
+
+
+def test_what_would_settle_several_models_with_open_samples():
+    rules = parsed_rules([RULE])
+    values = band([0, 0], [95, 90], 100)
+    (candidate,) = candidates_of([values], names_of(values), rules=rules, intervals=INTERVALS, label_error_rates=None)
+    two = [candidate, replace(candidate, model="another")]
+    words = "each has 185 open samples; deciding these alone could settle all of them"
+    assert settling(judge(two, rules, lam=0.5).rules[0]) == words
 
 
 def test_open_samples_are_the_cause_where_more_of_the_same_samples_would_decide_nothing():

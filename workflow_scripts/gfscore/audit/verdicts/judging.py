@@ -190,7 +190,9 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
     means = bounds.samples.summary.mean
     worst_class = None
     if not np.isnan(means).all():
-        worst = np.nanargmax(means) if rule.statistic == FALSIFICATION else np.nanargmin(means)
+        # Of classes with equal proven shares, the one that attacks leave less of.
+        lowest_first = np.lexsort((bounds.largest.summary.mean, means))
+        worst = np.nanargmax(means) if rule.statistic == FALSIFICATION else lowest_first[0]
         worst_class = names[int(worst)]
 
     empty_classes = []

@@ -499,9 +499,9 @@ def settling(rule: RuleVerdict) -> str | None:
     elif deciding:
         samples = _span(pd.Series([open_samples.count for open_samples in deciding]))
         settled = sum(open_samples.may_settle for open_samples in deciding)
-        clauses.append(
-            f"{len(deciding)} for {samples} open samples, which alone could settle {settled or 'none'} of them"
-        )
+        these_models = "each has" if len(deciding) == len(models) else f"{len(deciding)} of them have"
+        could = "all" if settled == len(deciding) else numbers.count(settled) if settled else "none"
+        clauses.append(f"{these_models} {samples} open samples; deciding these alone could settle {could} of them")
     if needed:
         audit = "of a new audit"
         if len(further) == len(needed):
