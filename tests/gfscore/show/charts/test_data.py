@@ -116,6 +116,21 @@ def test_a_long_name_before_a_short_one_is_not_cut():
     assert name.get_window_extent().x1 <= PHONE + 1
 
 
+@pytest.mark.parametrize(("most", "said"), [(None, False), ([[0.7, 0.9]] * 2, True)])
+def test_values_that_leave_undecided_samples_out_are_not_said_to_be_known(most, said):
+    scores = scores_of([[0.0, 0.0], [0.0, 0.0]], most=most)
+    summary = pd.DataFrame({"model": ["A", "B"], "value": 0.0, "value_most": 0.8 if most else 0.0})
+    summary = summary.assign(**MODEL_OF_SUMMARY)
+    ranks = pd.DataFrame({"threat": "none", "model": ["A", "B"], "measure": GREAT, "rank_best": 1, "rank_worst": 2})
+    tables = {"class_scores": scores, "model_summary": summary, "rank_intervals": ranks}
+    for name in ("class_heatmap", "model_ranking"):
+        sentence = drawing_of(CHARTS[name], subject_of(tables, GREAT)).finding.sentence
+        assert sentence.startswith("Undecided samples counted as failures, ") == said
+
+
+MODEL_OF_SUMMARY = {"dataset": "toy", "threat": "none", "measure": GREAT, "calibration": "none", "confidence": 0.95}
+MODEL_OF_SUMMARY |= {"value_low": 0.0, "value_high": 1.0, "wcr": 0.0}
+
 HALVES = {"class_heatmap": "QuadMesh", "class_profiles": "PolyCollection"}
 """Charts of class values -> the collection that shows a band."""
 
@@ -426,7 +441,7 @@ def test_copies_of_an_image_are_no_samples(name):
 )
 def test_a_model_is_the_best_by_paired_comparisons_or_else_by_its_interval(low, ranks, kind):
     rows = pd.DataFrame(MODEL | {"model": ["A", "B"], "measure": GREAT, "calibration": "none", "confidence": 0.95})
-    rows = rows.assign(value=[0.5, 0.8], value_low=[0.4, low], value_high=[0.6, 0.9], wcr=0.1)
+    rows = rows.assign(value=[0.5, 0.8], value_most=[0.5, 0.8], value_low=[0.4, low], value_high=[0.6, 0.9], wcr=0.1)
     tables = {"model_summary": rows, "class_scores": scores_of([[0.5], [0.8]])}
     if ranks:
         tables["rank_intervals"] = rows.assign(

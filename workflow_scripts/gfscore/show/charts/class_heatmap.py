@@ -68,7 +68,8 @@ def weakest_class(frame: pd.DataFrame) -> Finding:
     confidence = float(frame["confidence"].iloc[0])
     lowest = frame[frame["weakest"].notna()]
     if lowest.empty:
-        return Finding("classes_equal", numbers={"models": models})
+        is_open = bool((frame["most"] > frame["value"]).any())
+        return Finding("classes_equal_at_least" if is_open else "classes_equal", numbers={"models": models})
 
     times = lowest["class"].value_counts()
     weakest = times[times == times.max()].index.tolist()
@@ -127,6 +128,9 @@ CHART = Chart(
     rows="model",
     cells=("model", "class", "value"),
     finding=weakest_class,
+    sentences={
+        "classes_equal_at_least": "Undecided samples counted as failures, all classes have one value in every model"
+    },
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
     "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
+AT_LEAST = "_at_least"
+"""End of the kind of a finding whose value counts undecided samples at the least that they may be worth."""
+
+AS_FAILURES = "Undecided samples counted as failures,"
+
+SENTENCES = {
+    "only_model": "{model}: {value} on average ({low:low} to {high:high})",
+    "best_model": "{model} has the highest mean, {value}, significantly above every other model",
+    "best_model_open": "{model} has the highest mean, {value}, but not significantly above {times:models}",
+    "best_model_apart": "{model} has the highest mean, {value}, with an interval above those of all others",
+    "best_model_overlaps": "{model} has the highest mean, {value}; the intervals of {times:models} overlap its own",
+}
+
 
 def ranked(subject: Subject) -> pd.DataFrame:
     """Mean over all samples of each model with its interval, best first, and its worst class (`wcr`).
+
+    `most` is the mean with undecided samples at the most that they may be worth.
 
     `rank_best` and `rank_worst` are the ranks that paired comparisons allow, missing where there are none.
     """
@@ -30,12 +47,20 @@ def ranked(subject: Subject) -> pd.DataFrame:
             texts.append(f"rank {best} to {worst}")
     rows = rows.assign(ranks=texts)
     rows = rows.sort_values(["value", "model"], ascending=[False, True], ignore_index=True)
-    columns = ["model", "value", "value_low", "value_high", "wcr", "ranks", "rank_best", "rank_worst"]
+    rows = rows.assign(most=rows["value_most"])
+    columns = ["model", "value", "most", "value_low", "value_high", "wcr", "ranks", "rank_best", "rank_worst"]
     return rows[[*columns, "n", "confidence"]]
 
 
 def leader(frame: pd.DataFrame) -> Finding:
     """Which model has the highest mean, and whether it is above all others by paired comparisons, or else intervals."""
+    finding = _leader(frame)
+    if (frame["most"] > frame["value"]).any():
+        return replace(finding, kind=f"{finding.kind}{AT_LEAST}")
+    return finding
+
+
+def _leader(frame: pd.DataFrame) -> Finding:
     first = frame.iloc[0]
     rivals = frame.iloc[1:]
     confidence = float(first["confidence"])
@@ -71,13 +96,7 @@ CHART = Chart(
     draw=draw,
     rows="model",
     finding=leader,
-    sentences={
-        "only_model": "{model}: {value} on average ({low:low} to {high:high})",
-        "best_model": "{model} has the highest mean, {value}, significantly above every other model",
-        "best_model_open": "{model} has the highest mean, {value}, but not significantly above {times:models}",
-        "best_model_apart": "{model} has the highest mean, {value}, with an interval above those of all others",
-        "best_model_overlaps": "{model} has the highest mean, {value}; the intervals of {times:models} overlap its own",
-    },
+    sentences=SENTENCES | {f"{kind}{AT_LEAST}": f"{AS_FAILURES} {text}" for kind, text in SENTENCES.items()},
     shows="{measure_title} of each model, the best on top",
     note="Line: {confidence} interval of each model, joint over its classes. Beside it: the ranks that paired "
     "comparisons of the models on the same samples allow.",
