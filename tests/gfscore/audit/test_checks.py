@@ -57,7 +57,10 @@ def test_a_model_that_may_be_guessing_is_told_of(predictions, accuracy):
     assert words.startswith(
         f"may be guessing (clean accuracy {accuracy} on 1,000 samples; the same answers in a random"
     )
-    assert "are the rows in the order of the labels, the columns in that of the class names, and are these" in words
+    assert words.endswith(
+        "check that the rows are in the order of the labels, the columns in that of the class names, and that these are "
+        "logits"
+    )
 
 
 def test_answers_that_go_with_the_labels_are_no_guesses_however_unequal_the_classes():

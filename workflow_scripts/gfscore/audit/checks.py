@@ -295,8 +295,8 @@ def guesses(predicted: NDArray[np.integer], labels: NDArray[np.integer]) -> str 
         return None
     return (
         f"may be guessing (clean accuracy {number(np.mean(predicted == labels))} on {n:,} samples; the "
-        f"same answers in a random order are right as often with probability {number(p)}): are the rows in the order "
-        "of the labels, the columns in that of the class names, and are these logits?"
+        f"same answers in a random order are right as often with probability {number(p)}): check that the rows are in "
+        "the order of the labels, the columns in that of the class names, and that these are logits"
     )
 
 
