@@ -327,6 +327,14 @@ def test_cards_round_bounds_outwards_and_name_ties():
     assert "interval 0.123 to 0.457" in notes and "(0 (tied with 1 other))" in notes
 
 
+def test_a_card_calls_classes_of_imagenet_by_their_names():
+    names = ["n04525038", "n02321529"]
+    audit = synthetic_audit(models=1, classes=2, class_names=names, per_class=20, measures=("clean",), calibrated=False)
+    (card,) = cards_of(audit).values()
+    assert any(f"({name})" in card for name in ("velvet", "sea cucumber"))
+    assert not any(name in card for name in names)
+
+
 def test_a_decided_value_of_a_card_is_one_number():
     audit = synthetic_audit(models=1, classes=3, per_class=10, measures=("clean",), calibrated=False)
     undecided = named_measures({"clean": {"kind": "probabilistic", "kappa": 0.1}})

@@ -51,6 +51,14 @@ def test_each_rule_is_a_test_of_each_model(tmp_path, on_inconclusive, undecided)
     assert failed.classname == "Linf/net1"
 
 
+def test_a_class_of_imagenet_is_called_by_its_name(tmp_path):
+    model = {**MODEL, "model": "net", "verdict": "PASS", "worst_class": "n04525038"}
+    rule = {**RULE, "on_inconclusive": "stop", "models": [model]}
+    write_junit("digits", Verdict.model_validate({**VERDICT, "rules": [rule], "excluded": []}), tmp_path / "gate.xml")
+    [suite] = JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    assert "(class velvet (n04525038))" in next(iter(suite)).system_out
+
+
 def test_no_bound_is_above_the_range_of_the_statistic(tmp_path):
     end = 1.2533141373155001
     model = {**MODEL, "model": "net", "verdict": "PASS", "value": 1.0, "value_most": 1.0, "high": end}

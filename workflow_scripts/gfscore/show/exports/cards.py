@@ -13,6 +13,7 @@ import yaml
 from gfscore.audit.metrics import MAIN, highest_values
 from gfscore.audit.metrics.declaration import Metric
 from gfscore.core.identity import UNCALIBRATED
+from gfscore.core.labels import readable_classes
 from gfscore.core.names import printable, with_ties
 from gfscore.core.numbers import interval, number, percent, setting, span, upper_bound
 from gfscore.measures import NamedMeasure
@@ -213,7 +214,7 @@ def _card_table(
 def _meaning(metric: Metric, row: pd.Series, written: Callable[[object], str], fp_lambda: float) -> str:
     # With the name of the worst class, and its ties.
     if metric.name == "wcr":
-        return f"{metric.meaning} ({written(with_ties(row['wcr_tied']))})"
+        return f"{metric.meaning} ({written(with_ties(readable_classes(row['wcr_tied'])))})"
     if "lam" in metric.needs:
         return f"{metric.meaning}, lambda = {setting(fp_lambda)}"
     return metric.meaning

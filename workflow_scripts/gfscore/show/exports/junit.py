@@ -8,6 +8,7 @@ from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE
 from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.core import numbers
 from gfscore.core.files import write_text
+from gfscore.core.labels import readable_class
 from gfscore.core.names import printable
 
 
@@ -36,7 +37,7 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
             value = numbers.span(model.value, rule.most_of(model), highest)
             outcome = f"{rule.title} {value}, bounds {numbers.interval(model.low, model.high, highest)}"
             if model.worst_class:
-                outcome += f" (class {printable(model.worst_class)})"
+                outcome += f" (class {printable(readable_class(model.worst_class))})"
             if model.verdict == INCONCLUSIVE:
                 outcome += f"; {model.reason_undecided}"
             message = f"{model.verdict}: {outcome}. Rule: {printable(rule.words)}."

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gfscore.audit.verdicts.verdict import WORST_CLASS, Verdict
+from gfscore.core.labels import readable_class
 from gfscore.core.names import printable
 from gfscore.core.numbers import span
 from gfscore.show.page.html import environment, text_of
@@ -30,7 +31,7 @@ def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) 
             statistic = f"{rule.title}:"
             if rule.statistic == WORST_CLASS and shown_model.worst_class is not None:
                 # By its name, since the number of the worst class alone says little.
-                statistic = f"worst class {printable(shown_model.worst_class)},"
+                statistic = f"worst class {printable(readable_class(shown_model.worst_class))},"
             value = span(shown_model.value, rule.most_of(shown_model), rule.range[1])
             best = f"{statistic} {value} ({printable(shown_model.model)})"
         row = {
