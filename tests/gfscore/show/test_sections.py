@@ -9,6 +9,7 @@ import pytest
 
 from gfscore import audit_values
 from gfscore.audit.findings.finding import RANKED
+from gfscore.audit.settings import TrainedModel
 from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
@@ -18,6 +19,7 @@ from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.sections.results import _numbers, of_certainty, of_models
+from gfscore.show.page.sections.trust import of_trust
 from gfscore.statistics.margins import SCALE
 from helpers.pages import audit_for_page
 from helpers.synthetic_audits import synthetic_audit
@@ -114,6 +116,35 @@ def test_no_threat_model_stands_on_the_page_where_none_was_stated(threats, shown
     assert ("Threat model" in titles) == (shown is not None)
     if shown:
         assert [row[titles.index("Threat model")] for row in table.rows] == shown
+
+
+def test_what_is_known_of_no_model_has_no_column():
+    """No method, no architecture; NRGC of classes that are all 0 has bounds, but no value."""
+    audit = synthetic_audit(models=2, classes=3, all_wrong=True, calibrated=False)
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    models = [TrainedModel(**model | {"method": None, "architecture": None}) for model in audit.models]
+    contents = SimpleNamespace(tables=tables, measures=audit.named, measure="great-softmax", models=models)
+    contents.published_samples = None
+    contents.rows = lambda name: Contents.rows(contents, name)
+    titles = [column.title for column in _numbers(contents, "great-softmax").columns]
+    assert "NRGC" not in titles and titles[titles.index("RDI") + 1 :][:2] == ["Interval", "WCR"]
+    contents.rows_of_measure = lambda name: Contents.rows_of_measure(contents, name)
+    contents.table_details = lambda *given, **settings: Contents.table_details(contents, *given, **settings)
+    details = {detail.summary: detail for detail in of_models(contents) if detail is not None}
+    assert [column.title for column in details["What each model is"].table.columns] == ["Model", "Clean accuracy"]
+
+
+def test_agreement_over_classes_is_not_said_to_be_over_models():
+    rows = {"over": "classes", "first": "clean", "second": "great-softmax", "n": 4, "rho": 0.8, "p": 0.3}
+    rows |= {"dataset": "toy", "threat": "none", "model": "net"}
+    made = audit_for_page(models=1, classes=4, calibrated=False)
+    tables = replace(made.tables, others=made.tables.others | {"measure_agreement": pd.DataFrame([rows])})
+    contents = SimpleNamespace(tables=tables)
+    contents.rows = lambda name: Contents.rows(contents, name)
+    contents.table_details = lambda *given, **settings: Contents.table_details(contents, *given, **settings)
+    (detail,) = (detail for detail in of_trust(contents) if detail is not None and "agree" in detail.summary)
+    assert "over the classes of a model" in detail.summary
+    assert detail.table.rows[0][:3] == ["net", "clean", "great-softmax"]
 
 
 def test_the_index_names_both_ends_of_a_worst_class():

@@ -66,9 +66,8 @@ def ranking_data(
     Returns
     -------
     dict
-        By measure: `title`, `unit`, `worst` class of each model, and `metrics`, each with lists `value`, `low`, `high`
-        of the M models, of evidence intervals `most` where it is known, the `scale` it is drawn on, and its `highest`
-        value.
+        By measure: `title`, `unit`, and `metrics`, each with lists `value`, `low`, `high` of the M models, of evidence
+        intervals `most` where it is known, the `scale` it is drawn on, and its `highest` value.
     """
     result = {}
     for name, measure in measures.items():
@@ -83,7 +82,6 @@ def ranking_data(
             "title": measure.description.title,
             "unit": measure.description.unit,
             "metrics": metrics,
-            "worst": [None if row is None else printable(row["wcr_class"]) for row in rows],
         }
     return result
 

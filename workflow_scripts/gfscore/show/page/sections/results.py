@@ -1,6 +1,6 @@
 """The sections on models, on classes, and on how sure their numbers are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -8,6 +8,7 @@ from gfscore.audit.metrics import MAIN, METRICS, highest_values
 from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE
 from gfscore.audit.verdicts.verdict import ModelVerdict
 from gfscore.core import numbers
+from gfscore.core.labels import readable_class, readable_classes
 from gfscore.core.names import model_labels, with_ties
 from gfscore.core.numbers import p_value
 from gfscore.show.page.elements import (
@@ -54,7 +55,7 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
         trainings[model.threat, model.model] = ", ".join(words)
     keys = zip(rows["threat"], rows["model"], strict=True)
     # Models without a stated threat model stand under "none".
-    rows = rows.assign(about=[trainings.get(key, "") for key in keys], threat=rows["threat"].replace("none", None))
+    rows = rows.assign(about=[trainings.get(key) or None for key in keys], threat=rows["threat"].replace("none", None))
     columns = [
         MODEL,
         named("Threat model", "threat"),
@@ -87,7 +88,7 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
     rows = summary[summary["measure"] == measure].sort_values(["value", "label"], ascending=[False, True])
     if rows.empty:
         return None
-    rows = rows.assign(suspects=rows["worst_class_set"].map(len), worst_class=rows["wcr_tied"].map(with_ties))
+    rows = rows.assign(suspects=rows["worst_class_set"].map(len), worst_class=rows["wcr_tied"].map(_tied_classes))
     value_range = contents.measures[measure].description.value_range
     scores = contents.rows("class_scores")
     highest = highest_values(value_range, classes=scores["class_index"].nunique())
@@ -98,7 +99,8 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
         bounded("Interval", "value_alone_low", "value_alone_high", highest["value"]),
     ]
     for metric in MAIN:
-        if metric.name == "value":
+        # Bounds without their number would read as those of the number before.
+        if metric.name == "value" or rows[metric.name].isna().all():
             continue
         columns.append(valued(metric.title, metric.name))
         if metric.bounded:
@@ -113,6 +115,10 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
     confidence = numbers.percent(rows["confidence"].iloc[0])
     caption = f"Intervals ({confidence}) hold for all classes of a model together, that of the mean for it alone."
     return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=MOST_MODELS)
+
+
+def _tied_classes(names: Sequence[str]) -> str:
+    return with_ties(readable_classes(names))
 
 
 # ---- classes ----
@@ -191,6 +197,7 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
             rows.append({**judged.model_dump(), **row})
     verdicts = pd.DataFrame(rows, columns=[*ModelVerdict.model_fields, "dataset", "most", "highest", "rule"])
     verdicts["label"] = model_labels(verdicts)
+    verdicts["worst_class"] = verdicts["worst_class"].map(readable_class, na_action="ignore")
     value = Column("Value", numbers.span, ("value", "most", "highest"))
     bounds = Column("Interval", numbers.interval, ("low", "high", "highest"))
 

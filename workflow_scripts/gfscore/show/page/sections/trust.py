@@ -106,13 +106,15 @@ def of_trust(contents: Contents) -> Iterator[Detail | None]:
     over_models = agreement["over"] == "models"
     rows = agreement[over_models] if over_models.any() else agreement
     columns = [
+        *([] if over_models.any() else [MODEL]),
         named("Measure", "first"),
         named("and", "second"),
         N,
         valued("Spearman", "rho", signed),
         valued("p", "p", p_value),
     ]
-    summary = "Do the measures agree? Rank correlations over models, the most opposed first"
+    ranked = "models" if over_models.any() else "the classes of a model"
+    summary = f"Do the measures agree? Rank correlations over {ranked}, the most opposed first"
     yield contents.table_details(
         summary, rows.sort_values("rho"), "measure_agreement", "Agreement of measures", columns
     )
