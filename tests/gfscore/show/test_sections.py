@@ -14,7 +14,7 @@ from gfscore.audit.tables import AuditTables
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
-from gfscore.show.page.elements import ModelsAndClasses, Track
+from gfscore.show.page.elements import ModelsAndClasses, Track, text
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
@@ -132,6 +132,14 @@ def test_what_is_known_of_no_model_has_no_column():
     contents.table_details = lambda *given, **settings: Contents.table_details(contents, *given, **settings)
     details = {detail.summary: detail for detail in of_models(contents) if detail is not None}
     assert [column.title for column in details["What each model is"].table.columns] == ["Model", "Clean accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("", "–"), (None, "–"), (float("nan"), "–"), (" ", "(unnamed)"), ("a", "a")]
+)
+def test_a_cell_without_a_name_is_a_dash(name, shown):
+    """As the measure of a step that belongs to none."""
+    assert text(name) == shown
 
 
 def test_agreement_over_classes_is_not_said_to_be_over_models():

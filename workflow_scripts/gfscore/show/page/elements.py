@@ -229,7 +229,7 @@ Printed = Callable[[Any], str]
 
 def text(value: Any) -> str:
     """Name on one line; a dash where there is none."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return "–"
     return printable(value)
 
