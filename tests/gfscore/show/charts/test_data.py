@@ -1,6 +1,7 @@
 """Data and findings of charts against numbers computed by hand."""
 
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,16 @@ def test_wide_names_leave_room_for_the_plot_on_a_phone():
     assert figure.axes[0].get_position().width > 0.3
     names = {text.get_text() for text in figure.texts}
     assert any(name.endswith("m1") for name in names) and any(name.endswith("m2") for name in names)
+
+
+def test_the_title_of_a_scale_is_not_cut_on_a_phone():
+    measures = ["clean", "adversarial-linf-2of255", "proven-linf-2of255"]
+    pairs = [{"first": a, "second": b} for a, b in combinations(measures, 2)]
+    agreement = pd.DataFrame(pairs).assign(dataset="toy", over="models", n=3, rho=[0.5, -0.5, np.nan], p=0.2)
+    tables = {"class_scores": scores_of([[0.1]]), "measure_agreement": agreement}
+    figure = drawing_of(CHARTS["measure_agreement"], subject_of(tables)).picture(PHONE)
+    texts = [text for text in figure.findobj(Text) if text.get_text()]
+    assert max(text.get_window_extent().x1 for text in texts) <= PHONE + 1
 
 
 def test_a_long_name_before_a_short_one_is_not_cut():

@@ -50,7 +50,7 @@ def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
         column="second",
         value="rho",
         limits=drawing.limits_around_zero(frame["rho"]),
-        scale_title="Spearman rank correlation over models",
+        scale_title="Spearman correlation",
         colours="differences",
         square=True,
     )
@@ -74,7 +74,8 @@ CHART = Chart(
         "measures_unranked": "No two measures rank enough models to be compared",
     },
     shows="Rank correlation of every two measures over the models; 1: the same order, \u22121: the opposite one",
-    note="Models share their samples, and correlations of few models vary much by chance.",
+    note="Models share their samples, and correlations of few models vary much by chance. Empty beside the diagonal: "
+    "one of the two measures has the same value for all models.",
     order=2,
     figure=False,
 )
