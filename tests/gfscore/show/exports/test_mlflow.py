@@ -10,7 +10,7 @@ import pytest
 from gfscore import InputError, log_to_mlflow
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.show.exports.mlflow_runs import IN_ITS_PLACE, NOT_IN_A_NAME
-from helpers.finished_audits import finished_audit
+from helpers.finished_audits import BAND, finished_audit
 from helpers.validators import of_validator
 
 pytestmark = pytest.mark.seconds(10)
@@ -37,6 +37,17 @@ def test_the_documented_call_makes_a_run_of_numbers_tables_and_page(tmp_path, mo
         run["files"]
     )
     assert (Path(run["folder"]) / "report.html").read_bytes() == (folder / "report.html").read_bytes()
+
+
+def test_what_undecided_samples_leave_open_is_a_metric_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished_audit(bands=[([3, 5, 5], [9, 12, 15]), ([0, 0, 0], [15, 15, 15])], page=False)
+    lines = "from gfscore.show.exports.mlflow_runs import log_to_mlflow\nrun_id = log_to_mlflow('results/audits/toy')"
+    metrics = of_validator("mlflow_run.py", lines, str(tmp_path / "store"))["metrics"]
+    assert (metrics[f"none/bad/{BAND}/value"], metrics[f"none/bad/{BAND}/value_most"]) == (0, 1)
+    ends = (metrics[f"none/good/{BAND}/wcr"], metrics[f"none/good/{BAND}/wcr_most"])
+    assert ends == pytest.approx((3 / 15, 9 / 15))
+    assert "none/good/clean/value_most" not in metrics
 
 
 def test_names_of_two_models_are_two_metrics():

@@ -37,7 +37,7 @@ def log_to_mlflow(audit: Path | str) -> str:
     -------
     str
         Identifier of the run. Its metrics are the numbers of model_summary at T = 1, as threat/model/measure/metric;
-        undefined ones are left out.
+        undefined ones are left out. Where samples are undecided, <metric>_most counts them at their largest value.
 
     Raises
     ------
@@ -64,9 +64,13 @@ def log_to_mlflow(audit: Path | str) -> str:
     numbers = {}
     for _, row in summary[summary["calibration"] == UNCALIBRATED].iterrows():
         for metric in MAIN:
-            if not np.isnan(row[metric.name]):
-                name = f"{row['threat']}/{row['model']}/{row['measure']}/{metric.name}"
-                numbers[NOT_IN_A_NAME.sub(IN_ITS_PLACE, name)] = float(row[metric.name])
+            if np.isnan(row[metric.name]):
+                continue
+            name = NOT_IN_A_NAME.sub(IN_ITS_PLACE, f"{row['threat']}/{row['model']}/{row['measure']}/{metric.name}")
+            numbers[name] = float(row[metric.name])
+            most = f"{metric.name}_most"
+            if most in row and row[most] > row[metric.name]:
+                numbers[f"{name}_most"] = float(row[most])
 
     nested = mlflow.active_run() is not None
     with mlflow.start_run(run_name=folder.resolve().name, nested=nested, tags=tags) as run:
