@@ -59,6 +59,18 @@ def test_a_class_of_imagenet_is_called_by_its_name(tmp_path):
     assert "(class velvet (n04525038))" in next(iter(suite)).system_out
 
 
+def test_a_report_on_one_class_is_read_whatever_the_class_is_called(tmp_path):
+    rule = {
+        **RULE,
+        "on_inconclusive": "stop",
+        "title": "mean of ca\x1bt",
+        "models": [{**MODEL, "model": "net", "verdict": "FAIL"}],
+    }
+    write_junit("digits", Verdict.model_validate({**VERDICT, "rules": [rule], "excluded": []}), tmp_path / "gate.xml")
+    [suite] = JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    assert "mean of ca\ufffdt" in next(iter(suite)).name
+
+
 def test_no_bound_is_above_the_range_of_the_statistic(tmp_path):
     end = 1.2533141373155001
     model = {**MODEL, "model": "net", "verdict": "PASS", "value": 1.0, "value_most": 1.0, "high": end}

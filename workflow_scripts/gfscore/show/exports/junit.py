@@ -31,11 +31,12 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
     suite.add_property("data sha256", verdict.dataset.digest)
     for rule in verdict.rules:
         limit = f"{rule.direction.replace('_', ' ')} {numbers.setting(rule.threshold)}"
-        question = f"{rule.title} of {printable(rule.measure)} {limit}"
+        title = printable(rule.title)
+        question = f"{title} of {printable(rule.measure)} {limit}"
         for model in rule.models:
             highest = rule.range[1]
             value = numbers.span(model.value, rule.most_of(model), highest)
-            outcome = f"{rule.title} {value}, bounds {numbers.interval(model.low, model.high, highest)}"
+            outcome = f"{title} {value}, bounds {numbers.interval(model.low, model.high, highest)}"
             if model.worst_class:
                 outcome += f" (class {printable(readable_class(model.worst_class))})"
             if model.verdict == INCONCLUSIVE:
