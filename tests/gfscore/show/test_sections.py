@@ -15,6 +15,7 @@ from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
 from gfscore.show.page.elements import ModelsAndClasses, Track, text
+from gfscore.show.page.first_screen import facts
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
@@ -153,6 +154,13 @@ def test_agreement_over_classes_is_not_said_to_be_over_models():
     (detail,) = (detail for detail in of_trust(contents) if detail is not None and "agree" in detail.summary)
     assert "over the classes of a model" in detail.summary
     assert detail.table.rows[0][:3] == ["net", "clean", "great-softmax"]
+
+
+def test_a_class_without_samples_is_none_of_as_many_as_the_others():
+    audit = synthetic_audit(models=1, classes=4, per_class=30, empty_class=2, calibrated=False)
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    shown = facts(tables, ModelsAndClasses(audit.class_scores), audit.verdict, "great-softmax")
+    assert (shown["samples"], shown["classes"], shown["per_class"]) == ("90", 4, "0 to 30")
 
 
 def test_the_index_names_both_ends_of_a_worst_class():

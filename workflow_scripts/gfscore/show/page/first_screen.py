@@ -209,7 +209,7 @@ def facts(tables: AuditTables, index: ModelsAndClasses, verdict: Verdict, measur
         "samples": _span(counts["measured"]),
         "expected": _span(counts["n"]) if counts["n_missing"].any() else None,
         "rows": _span(counts["n_rows"]) if repeated else None,
-        "per_class": _span(rows["measured"][rows["measured"] > 0]),
+        "per_class": _span(rows["measured"]),
         "all": _span(counts_of_every_measure),
         "classes": len(index.classes),
         "models": len(index.models),
