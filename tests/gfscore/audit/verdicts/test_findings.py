@@ -167,6 +167,7 @@ def test_a_class_without_samples_is_not_counted_among_those_that_may_be_the_weak
     scores.loc[scores["class_index"] == 2, ["n", "value", "low", "high"]] = [0, np.nan, 0.0, 1.2533]
     found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
     assert found["classes_without_samples"].numbers == {"count": 1, "classes": 4}
+    assert found["classes_without_samples"].sentence.endswith("no samples, and it may be the weakest class")
     assert (found["weakest_class"].numbers["suspects"], found["weakest_class"].numbers["classes"]) == (1, 3)
     assert "surely the weakest measured (95% confidence)" in found["weakest_class"].sentence
 

@@ -130,6 +130,13 @@ def test_an_aggregate_is_undecided_while_a_declared_class_has_no_samples(thresho
     assert judged["samples_needed_per_class"] is None
 
 
+def test_a_class_that_is_called_by_a_number_is_named_as_a_class():
+    samples = class_samples(np.ones(30), np.zeros(30, dtype=int), 2, seed=0)
+    (rule,) = parsed_rules([gate_rule("great", at_least=0.5)])
+    candidate = Candidate("none", "M", ["0", "1"], {rule.bounds_key: ClassBounds(samples, (0.0, 1.0), "hoeffding")})
+    assert "; no samples of class 1, so" in judging.judge([candidate], [rule], lam=0.5).sentence
+
+
 def test_classes_without_samples_are_named_whatever_the_verdict():
     rule = gate_rule("great", statistic="class_mean", at_least=0.5)
     verdict = verdict_on([0, 1.2, 1.2], n=[0, 10**5, 10**5], rule=rule)

@@ -165,7 +165,8 @@ def _gradients_masked(subject: Subject, numbers: Numbers, _confidence: float | N
 
 def _classes_without_samples(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
     names = _with_more([class_phrase(name) for name in subject["classes"]], numbers["count"])
-    return f"Nothing is known of {names}: no samples, and any of them may be the weakest class"
+    any_of_them = "it" if numbers["count"] == 1 else "any of them"
+    return f"Nothing is known of {names}: no samples, and {any_of_them} may be the weakest class"
 
 
 def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:

@@ -40,7 +40,7 @@ from gfscore.audit.verdicts.verdict import (
     digests_of,
 )
 from gfscore.core.dataset_manifest import DatasetManifest
-from gfscore.core.names import enumeration
+from gfscore.core.names import class_phrase, enumeration
 from gfscore.core.numbers import counted
 from gfscore.core.software import software
 from gfscore.statistics.class_bounds import ClassBounds
@@ -161,7 +161,7 @@ def judge_rule(
             "title": title,
             "words": rule.words(title),
             "verdict": combine([model.verdict for model in model_verdicts]),
-            "without_samples": _without_samples(model_verdicts),
+            "without_samples": _without_samples(model_verdicts, of_groups=rule.attribute is not None),
             "missing": _missing(model_verdicts),
             "repeated": _repeated(model_verdicts),
             "models": model_verdicts,
@@ -276,8 +276,8 @@ def _fewest_samples(bounds: ClassBounds, rule: RuleSettings, statistic: Statisti
 # ---- remarks and sentence ----
 
 
-def _without_samples(models: Sequence[ModelVerdict]) -> str | None:
-    # Classes without samples, whatever the verdicts on the models.
+def _without_samples(models: Sequence[ModelVerdict], *, of_groups: bool) -> str | None:
+    # Classes, or groups, without samples, whatever the verdicts on the models.
     affected = [model for model in models if model.classes_without_samples]
     if not affected:
         return None
@@ -285,6 +285,8 @@ def _without_samples(models: Sequence[ModelVerdict]) -> str | None:
     for model in affected:
         names += model.classes_without_samples
     names = list(dict.fromkeys(names))
+    if not of_groups:
+        names = [class_phrase(name) for name in names]
     if len(names) > MOST_NAMED:
         names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED:,} more"]
 
