@@ -1,11 +1,13 @@
 """Which files a step consists of."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gfscore.workflow.sources import needed_files, sources_of, workflow_files
+from gfscore.measures import KINDS, NamedMeasure
+from gfscore.workflow.sources import declaring_modules, needed_files, sources_of, workflow_files
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "workflow_scripts"
 
@@ -43,6 +45,14 @@ def test_files_of_a_package_that_discovers_them_belong_to_the_steps_that_look_th
     using.write_text("from gfscore.things.one import used")
     assert {path.stem for path in sources_of(looking)} == {"looking", "__init__", "one", "two", "shared"}
     assert {path.stem for path in sources_of(using)} == {"using", "one", "shared"}
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("clean", True), ("corruption", False)])
+def test_steps_of_an_audit_consist_of_the_functions_of_measures_from_logits_alone(kind, expected):
+    function = "gfscore.measures.corruption.batch:measure_batch"
+    settings = KINDS[kind].parse({"kind": kind})
+    measure = NamedMeasure(kind, replace(KINDS[kind], function=function), settings)
+    assert ("gfscore.measures.corruption.batch" in declaring_modules([measure])) == expected
 
 
 def test_names_of_classes_belong_to_who_shows_them():

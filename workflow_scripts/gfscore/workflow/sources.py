@@ -110,11 +110,16 @@ def module_files(names: Iterable[str], folder: Path) -> set[Path]:
 
 
 def declaring_modules(measures: Iterable[NamedMeasure]) -> tuple[str, ...]:
-    """Modules that declare these kinds of measures and the attacks in their settings, sorted."""
+    """Modules that declare these kinds of measures and the attacks in their settings, sorted.
+
+    With the functions of those that steps of an audit compute: from logits, or from other measures.
+    """
     modules: set[str] = set()
     for measure in measures:
         modules.add(measure.kind.module)
         modules.update(measure.kind.attack_modules(measure.settings))
+        if measure.kind.needs != "network":
+            modules.add(measure.kind.function.partition(":")[0])
     return tuple(sorted(modules))
 
 
