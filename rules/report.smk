@@ -81,7 +81,7 @@ rule build_report:
 rule build_index:
     input:
         code=code("build_index"),
-        page=in_workflow(PAGE / "index.html"),
+        template=[in_workflow(PAGE / name) for name in ("index.html", "page.css")],
         verdicts=[f"{audit.folder}/verdict.json" for audit in plan.selected],
     output:
         page="results/index.html",
