@@ -120,6 +120,11 @@ def other_rule():
     path.write_text(path.read_text().replace("at_least: 0.9", "at_least: 0.0"))
 
 
+def other_arithmetic():
+    path = Path("audits/own.yaml")
+    path.write_text(f"{path.read_text()}inference: {{precision: bfloat16}}\n")
+
+
 CHANGES = {
     "an ONNX file of the same size and time": (other_graph, "mine/net.onnx", "fetch_checkpoint"),
     "weights deleted": (lambda: Path("checkpoints/Network.pt").unlink(), "checkpoints/Network.pt", "fetch_checkpoint"),
@@ -129,6 +134,7 @@ CHANGES = {
     "an image deleted": (lambda: Path("images/frog/3.png").unlink(), "images/frog/3.png", "fetch_dataset"),
     "a link to another image": (another_target, "images/dog/0.png", "fetch_dataset"),
     "a rule": (other_rule, "audits/own.yaml", "judge_audit"),
+    "the arithmetic of logits": (other_arithmetic, "audits/own.yaml", "extract_logits"),
 }
 
 

@@ -36,7 +36,8 @@ def current_verdict(audit: str) -> Verdict:
     InputError
         Naming the file, unless every file that the verdict rests on is as it was when the audit was judged: the
         results, and the files of users behind them (networks, their code, images, attributes, generators, logits and
-        values per sample). All are read and hashed. Also for rules that the audit's file states otherwise by now.
+        values per sample). All are read and hashed. Also for rules, and settings of what they judge, that the audit's
+        file states otherwise by now.
     """
     if Path(audit, STATEMENT).is_file():
         raise InputError(f"{printable(audit)}: a bundle; gfscore verify checks it, and says the verdict in it")
@@ -104,13 +105,23 @@ def _require_same_question(audit: PlannedAudit, path: Path) -> None:
 def _question(audit: PlannedAudit) -> PlainSettings:
     # What the verdict depends on: no titles, and no measures that no rule judges.
     settings = audit.run.settings
+    measures = dict(audit.judged_subject()["measures"])
+    training_data = {}
+    for model in audit.models:
+        for name in model.training_datasets:
+            dataset = audit.run.datasets[name]
+            training_data[name] = {"path": dataset.path, **dataset.image_settings()}
+        if model.offsets:
+            measures[model.offsets.measure.name] = model.offsets.measure.entry()
     return {
         "gate": audit.entry["gate"],
         "checks": settings.checks.model_dump(),
         "dataset": without_queries({"name": audit.dataset.name, **audit.dataset.entry}),
         "models": without_queries({model.label: model.entry for model in audit.models}),
+        "training data": training_data,
         "last_release": audit.entry["last_release"],
-        "measures": audit.judged_subject()["measures"],
+        "measures": measures,
+        "inference": settings.inference.model_dump(include={"precision", "search"}),
         "intervals": settings.intervals.model_dump(),
         "fp_lambda": settings.disparity.fp_lambda,
     }
