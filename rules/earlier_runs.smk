@@ -2,7 +2,7 @@
 #
 #   require_known_settings   results that nobody knows the settings of are no part of an audit with others
 #   require_pinned_data    data that are there have the digests that the configuration pins by now
-#   set_aside_judgements   verdicts and pages that are made anew go to previous/
+#   set_aside_judgements   verdicts that are made anew go to previous/, with pages and exports of them
 #   keep_manifests, restore_manifests   a refused checkpoint or dataset costs nothing of the one that stood there
 
 from snakemake.io import IOFile
@@ -50,12 +50,23 @@ def require_pinned_data():
 
 
 def set_aside_judgements():
-    """Move verdicts and pages that this run makes anew into previous/: after a failed run they would look current."""
+    """Move what stands on verdicts that this run makes anew into previous/: after a failed run it would look current.
+
+    Pages and exports too that this run does not make, as where nothing but `audit` or `gate` is asked for.
+    """
+    outdated = set()
     for job in workflow.dag.needrun_jobs():
-        for path in map(Path, job.output if job.rule.name in JUDGEMENTS else ()):
-            if path.is_file():
-                (path.parent / "previous").mkdir(exist_ok=True)
-                path.replace(path.parent / "previous" / path.name)
+        if job.rule.name in JUDGEMENTS:
+            outdated.update(map(Path, job.output))
+        if job.rule.name == "judge_audit":
+            folder = Path(job.output.verdict).parent
+            outdated.update([folder / "report.html", folder / "exports", Path("results/index.html")])
+    for path in filter(Path.exists, outdated):
+        previous = path.parent / "previous" / path.name
+        previous.parent.mkdir(exist_ok=True)
+        if previous.is_dir():
+            shutil.rmtree(previous)
+        path.replace(previous)
 
 
 kept_manifests = []

@@ -159,6 +159,18 @@ def test_after_the_next_run_the_gate_judges_what_is_there(judged, change):
     assert judged.planned(*OWN)[0] == {}
 
 
+def test_pages_and_exports_of_an_earlier_verdict_do_not_stay_beside_a_new_one(judged):
+    folder = Path("results/audits/own")
+    made_of_verdict = [folder / "report.html", folder / "exports/latex/clean.tex", Path("results/index.html")]
+    for path in made_of_verdict:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("PASS")
+    other_rule()
+    judged.snakemake(*OWN)
+    assert not any(path.exists() for path in made_of_verdict)
+    assert (folder / "previous/exports/latex/clean.tex").is_file() and (folder / "previous/report.html").is_file()
+
+
 def test_another_network_is_refused_until_it_is_meant_and_then_judged(judged):
     other_graph()
     refused = judged.snakemake(*OWN, check=False)
