@@ -125,7 +125,8 @@ def test_paths_are_checked_before_a_library_of_networks_is_loaded():
         "from gfscore.workflow.new_audit.request import Request; require_paths(Request(('resnet18',), '.')); "
         "print(sorted({'numpy', 'pandas', 'timm', 'torch', 'torchvision'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow_scripts")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
