@@ -66,6 +66,11 @@ def of_figure(lookup):
     return lambda wildcards: lookup(wildcards.figure, plan.audits[wildcards.audit].measures)
 
 
+def batch_size(wildcards, input):
+    """Images at a time. A function of the inputs, which Snakemake does not compare: no value depends on it."""
+    return config["inference"]["batch_size"]
+
+
 def measure_settings(wildcards):
     """Settings of the measure that a job computes, as plain values."""
     return config["measures"][wildcards.measure]

@@ -46,7 +46,7 @@ rule choose_offsets:
         runtime=by_attempt(of_choice(lambda offsets: offsets.measure.kind.runtime * offsets.settings.rounds // 2)),
     params:
         version=version_of_choice,
-        batch_size=config["inference"]["batch_size"],
+        batch_size=batch_size,
         settings=of_choice(lambda offsets: offsets.settings.model_dump()),
         measure=of_choice(lambda offsets: offsets.measure.name),
         attack=of_choice(lambda offsets: offsets.measure.entry()),
@@ -104,7 +104,7 @@ rule measure_model:
     params:
         version=with_offsets(version_of_measure),
         strength=strength_of_offsets,
-        batch_size=config["inference"]["batch_size"],
+        batch_size=batch_size,
         settings=measure_settings,
         progress=f"results/progress/measure_model/{{measure}}/{MODEL}",
     script:

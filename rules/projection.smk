@@ -61,7 +61,7 @@ rule project_attributes:
     params:
         version=with_offsets(lambda wildcards: version("project_attributes")),
         strength=strength_of_offsets,
-        batch_size=config["inference"]["batch_size"],
+        batch_size=batch_size,
         settings=of_mapper(lambda mapper: mapper.entry["search"]),
         progress=f"results/progress/project_attributes/{{mapper}}/{MODEL}",
     script:

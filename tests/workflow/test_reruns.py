@@ -94,6 +94,13 @@ def test_an_arithmetic_of_the_search_that_is_stated_reruns_the_attacks_alone(aud
     assert rules["choose_offsets"] == rules["extract_logits"] == 1
 
 
+def test_another_number_of_images_at_a_time_shows_no_image_to_a_model(audited):
+    with (audited.path / "config.yaml").open("a") as file:
+        file.write("\ninference: {batch_size: 17}\n")
+    rules, _ = audited.planned()
+    assert set(rules) == {"write_configuration", "judge_audit", "build_report", "build_index"}
+
+
 def test_changing_one_models_entry_reruns_its_chain_and_the_aggregates_only(audited):
     audited.edit("config.yaml", "method: TRADES, coefficients: {beta: 6", "method: TRADES, coefficients: {beta: 5")
     rules, files = audited.planned()
