@@ -29,6 +29,7 @@ from helpers.synthetic_audits import (
     error_tables,
     falsification_table,
     full_subject,
+    grouped_tables,
     measured,
     pictures,
     radius_tables,
@@ -106,6 +107,15 @@ def test_wide_names_leave_room_for_the_plot_on_a_phone():
     assert figure.axes[0].get_position().width > 0.3
     names = {text.get_text() for text in figure.texts}
     assert any(name.endswith("m1") for name in names) and any(name.endswith("m2") for name in names)
+
+
+@pytest.mark.parametrize(("half", "kind"), [(0.04, "groups_overlap"), (0.01, "groups_differ_most")])
+def test_groups_are_said_to_differ_where_intervals_of_any_are_apart(half, kind):
+    audit = synthetic_audit(models=2, classes=3, per_class=10, calibrated=False)
+    scores = grouped_tables(audit)["group_scores"]
+    scores = scores.assign(low=scores["value"] - half, high=scores["value"] + half)
+    tables = {"class_scores": audit.class_scores, "group_scores": scores}
+    assert drawing_of(CHARTS["group_scores"], subject_of(tables, GREAT)).finding.kind == kind
 
 
 def test_the_title_of_a_scale_is_not_cut_on_a_phone():

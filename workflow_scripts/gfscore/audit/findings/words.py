@@ -198,6 +198,8 @@ SENTENCES: dict[str, str | Template] = {
     # for whom
     "groups_differ_most": "Groups by {attribute:text} differ most: {model}, {low} on {lowest:text} and {high} on "
     "{highest:text}; beyond their intervals in {times} of {models:models}",
+    "groups_overlap": "No groups differ beyond their intervals in any of {models:models}; the widest difference is by "
+    "{attribute:text}: {model}, {low} on {lowest:text} and {high} on {highest:text}",
     "groups_differ_within_class": "Within {cls:class} groups by {attribute:text} differ most: {lowest:text} {low}, "
     "{highest:text} {high}",
     "groups_alike": "No groups with enough samples differ",

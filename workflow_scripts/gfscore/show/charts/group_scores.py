@@ -77,7 +77,8 @@ def widest_gap(frame: pd.DataFrame) -> Finding:
         "models": len(models),
         "times": int(models["sure_gap"].notna().sum()),
     }
-    return Finding("groups_differ_most", names, numbers, float(frame["confidence"].iloc[0]))
+    kind = "groups_overlap" if frame["sure_gap"].isna().all() else "groups_differ_most"
+    return Finding(kind, names, numbers, float(frame["confidence"].iloc[0]))
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
