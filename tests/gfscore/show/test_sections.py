@@ -15,7 +15,7 @@ from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
 from gfscore.show.page.elements import ModelsAndClasses, Track, text
-from gfscore.show.page.first_screen import facts
+from gfscore.show.page.first_screen import evidence_by_class, facts
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
@@ -161,6 +161,18 @@ def test_a_class_without_samples_is_none_of_as_many_as_the_others():
     tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
     shown = facts(tables, ModelsAndClasses(audit.class_scores), audit.verdict, "great-softmax")
     assert (shown["samples"], shown["classes"], shown["per_class"]) == ("90", 4, "0 to 30")
+
+
+def test_a_line_that_crosses_the_threshold_of_a_model_that_passes_is_explained():
+    size = {"models": 1, "classes": 10, "per_class": 60, "measures": ("clean",), "calibrated": False}
+    first = synthetic_audit(**size)
+    lowest = first.class_scores["low"].min()
+    # The gate's bound is of each class alone, and nearer than the interval of all classes together.
+    for threshold, crossed in ((lowest - 0.01, False), ((lowest + first.verdict.rules[0].models[0].low) / 2, True)):
+        audit = synthetic_audit(**size, at_least=float(threshold))
+        tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+        evidence = evidence_by_class(tables, audit.verdict, audit.named, ModelsAndClasses(audit.class_scores))
+        assert (audit.verdict.verdict, evidence.crossed) == ("PASS", crossed)
 
 
 def test_the_index_names_both_ends_of_a_worst_class():

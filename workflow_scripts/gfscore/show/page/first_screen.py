@@ -47,7 +47,8 @@ class Evidence:
     """Evidence by class of every model: rows, worst first, whether they are ranges, and how to read them.
 
     `per_class` is the number of samples of a class.
-    `judged_first` says whether its threshold is the first rule's, like the threshold of the models.
+    `judged_first` says whether its threshold is the first rule's, like the threshold of the models; `crossed`, whether
+    the interval of a class begins below it in a model that passes.
     """
 
     title: str
@@ -58,6 +59,7 @@ class Evidence:
     per_class: str
     ranges: bool
     judged_first: bool
+    crossed: bool
 
     @property
     def left_out(self) -> int:
@@ -255,6 +257,10 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
 
     rule = _rule_on_classes(verdict, measure, measures)
     threshold = None if rule is None else float(rule.threshold)
+    crossed = False
+    if rule is not None and rule.measure == measure:
+        passing = [index.position[model.key] for model in rule.models_with(PASS) if model.key in index.position]
+        crossed = bool((grids["low"][passing] < rule.threshold).any())
     title = f"{meaning.title} of each class"
     unit = meaning.unit
     if attacked:
@@ -272,6 +278,7 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
         per_class=_span(scores["n"][scores["n"] > 0]),
         ranges=interval is not None,
         judged_first=rule is not None and rule is verdict.rules[0],
+        crossed=crossed,
     )
 
 
