@@ -67,7 +67,7 @@ def of_figure(lookup):
 
 
 def batch_size(wildcards, input):
-    """Images at a time. A function of the inputs, which Snakemake does not compare: values differ in last bits at most."""
+    """Images at a time, a function of the inputs, which Snakemake does not compare: it changes last bits at most."""
     return config["inference"]["batch_size"]
 
 
