@@ -33,8 +33,8 @@ def site(fresh_copy, slurm):  # noqa: F811
     (repository.path / ".venv").symlink_to(Path(sys.executable).parent.parent)
     first_look = "slurm-init-seconds-before-status-checks: "
     repository.edit(PROFILE, f"{first_look}40", f"{first_look}2")
-    command = [*documented("snakemake inputs"), "--configfile", "config.yaml", TWO_MODELS]
-    subprocess.run(command, cwd=repository.path, check=True)
+    *command, target = documented("ARGS=inputs")
+    subprocess.run([*command, f"{target} --configfile config.yaml {TWO_MODELS}"], cwd=repository.path, check=True)
     return repository
 
 

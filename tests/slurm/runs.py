@@ -15,9 +15,8 @@ PROFILE = "profiles/slurm-gpu/config.yaml"
 
 def documented(words, *, run_id=""):
     """The one command of docs/cluster.md that contains some words, as a list."""
-    commands = {
-        line for line in DOCUMENT.read_text().splitlines() if words in line and line.startswith((".venv", "sc"))
-    }
+    beginnings = (".venv", "make", "sc")
+    commands = {line for line in DOCUMENT.read_text().splitlines() if words in line and line.startswith(beginnings)}
     (command,) = commands
     return shlex.split(command.replace("<run ID>", run_id))
 
