@@ -81,7 +81,8 @@ class Made:
             frames[name, "clean"] = pd.DataFrame(samples | {"value": right.astype(float)})
         self.inputs = audit_inputs(folder, models["gender"], {"clean": {"kind": "clean"}}, frames)
         accuracies = {f"none/{name}": accuracy_of("gender", name) for name in MODELS}
-        write_json(self.inputs.selection, {"included": list(accuracies), "clean_accuracy": accuracies})
+        selection = {"included": list(accuracies), "excluded": [], "guessing": [], "clean_accuracy": accuracies}
+        write_json(self.inputs.selection, selection)
         for task, classes in CLASSES.items():
             write_json(
                 folder / f"{task}.json",
