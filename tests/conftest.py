@@ -24,7 +24,7 @@ QUICK_SECONDS = 30
 
 def pytest_addoption(parser):
     """Add the options of `make test` and `make torture`; those of a folder's own conftest.py would be read too late."""
-    parser.addoption("--quick", action="store_true", help="no runs of the workflow, no files of more than half a minute")
+    parser.addoption("--quick", action="store_true", help="no runs of the workflow, no files of over half a minute")
     parser.addoption("--torture", action="store_true", help="faults: ten times the trials, other seeds included")
 
 
