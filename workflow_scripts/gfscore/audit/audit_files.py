@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from gfscore.core.errors import InputError
-from gfscore.core.files import read_json
-from gfscore.core.settings import Record
+from gfscore.core.settings import RecordFile
 
 Paths = Sequence[Path | str]
 
 
-class ModelSelection(Record):
+class ModelSelection(RecordFile):
     """Which models take part in an audit, as models.json holds it.
 
     Parameters
@@ -31,14 +27,6 @@ class ModelSelection(Record):
     included: list[str]
     excluded: list[dict[str, str]]
     guessing: list[str]
-
-    @classmethod
-    def read(cls, path: Path | str) -> ModelSelection:
-        """Read the file; raises InputError where it is missing, damaged or of an earlier version."""
-        try:
-            return cls.model_validate(read_json(path))
-        except ValidationError as error:
-            raise InputError(f"{path}: of an earlier version; delete it and run the workflow again") from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
-from gfscore.core.settings import Record
+from gfscore.core.settings import RecordFile
 
 
-class DatasetManifest(Record):
+class DatasetManifest(RecordFile):
     """What a dataset is.
 
     Parameters
@@ -45,14 +45,6 @@ class DatasetManifest(Record):
     path: str | None = None
     image_shape: list[int] = Field(default_factory=list)
     settings: dict[str, object] = Field(default_factory=dict)
-
-    @classmethod
-    def read(cls, path: Path | str) -> DatasetManifest:
-        """Read the file; raises InputError where it is missing, damaged or of an earlier version."""
-        try:
-            return cls.model_validate(read_json(path))
-        except ValidationError as error:
-            raise InputError(f"{path}: of an earlier version; delete it and run the workflow again") from error
 
     @property
     def is_subset(self) -> bool:

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
@@ -18,6 +19,9 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
+
+from gfscore.core.errors import InputError
+from gfscore.core.files import read_json
 
 PlainSettings = Mapping[str, Any]
 """Settings as plain values, as configuration files, parameters of jobs and manifests hold them."""
@@ -56,6 +60,18 @@ class Record(BaseModel):
     """Part of a JSON file that the workflow writes, not changed once it is made."""
 
     model_config = ConfigDict(frozen=True)
+
+
+class RecordFile(Record):
+    """A JSON file that the workflow writes, whole."""
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Read the file; raises InputError where it is missing, damaged or of an earlier version."""
+        try:
+            return cls.model_validate(read_json(path))
+        except ValidationError as error:
+            raise InputError(f"{path}: of an earlier version; delete it and run the workflow again") from error
 
 
 class Sparse(Closed):
