@@ -59,6 +59,23 @@ def test_rows_over_classes_keep_their_names():
     assert list(rows["class"].fillna("")) == ["cat", "macro", "worst", ""]
 
 
+def contents_of(made, *, tables, verdict):
+    """A page's contents without charts."""
+    return Contents(
+        tables=tables,
+        verdict=verdict,
+        measures=made.audit.named,
+        measure="great-softmax",
+        models=[],
+        charts=[],
+        fp_lambda=0.5,
+        provenance={},
+        costs=None,
+        published_samples=None,
+        screen_sentences=[],
+    )
+
+
 def test_models_of_one_name_are_told_apart_by_their_threat_model():
     made = audit_for_page(models=2, classes=3, calibrated=False)
     threats = {"model_0": "l2", "model_1": "linf"}
@@ -73,19 +90,8 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
         changes = {"threat": threats[model.model], "model": "net", "value": 0.5, "value_most": 0.75, "high": SCALE}
         models.append(model.model_copy(update=changes))
     verdict = made.audit.verdict.model_copy(update={"rules": [rule.model_copy(update={"models": models})]})
-    contents = Contents(
-        tables=replace(made.tables, model_summary=summary, others=made.tables.others | {"model_comparisons": pairs}),
-        verdict=verdict,
-        measures=made.audit.named,
-        measure="great-softmax",
-        models=[],
-        charts=[],
-        fp_lambda=0.5,
-        provenance={},
-        costs=None,
-        published_samples=None,
-        screen_sentences=[],
-    )
+    tables = replace(made.tables, model_summary=summary, others=made.tables.others | {"model_comparisons": pairs})
+    contents = contents_of(made, tables=tables, verdict=verdict)
     tables = {detail.table.file: detail.table.rows for detail in of_certainty(contents) if detail is not None}
     assert {row[0] for row in tables["verdict"]} == {"l2/net", "linf/net"}
     # Both ends of what is known of a worst class; no bound beyond the end of the range.
@@ -98,19 +104,8 @@ def test_no_threat_model_stands_on_the_page_where_none_was_stated(threats, shown
     made = audit_for_page(models=2, classes=3, calibrated=False)
     summary = made.tables.model_summary
     names = dict(zip(summary["model"].unique(), threats, strict=True))
-    contents = Contents(
-        tables=replace(made.tables, model_summary=summary.assign(threat=summary["model"].map(names))),
-        verdict=made.audit.verdict,
-        measures=made.audit.named,
-        measure="great-softmax",
-        models=[],
-        charts=[],
-        fp_lambda=0.5,
-        provenance={},
-        costs=None,
-        published_samples=None,
-        screen_sentences=[],
-    )
+    tables = replace(made.tables, model_summary=summary.assign(threat=summary["model"].map(names)))
+    contents = contents_of(made, tables=tables, verdict=made.audit.verdict)
     details = {detail.summary: detail for detail in of_models(contents) if detail is not None}
     table = details["What each model is"].table
     titles = [column.title for column in table.columns]
