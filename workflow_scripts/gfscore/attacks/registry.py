@@ -107,15 +107,8 @@ def expand(attacks: Iterable[AttackSettings], classes: float) -> list[Member]:
     return expanded
 
 
-def follow_gradients(attacks: Iterable[AttackSettings]) -> bool:
-    """Whether all attacks of a list, members of ensembles among them, follow gradients: one that is 0 stops them."""
-    names: list[str] = []
-    for attack in attacks:
-        form = BALL_ATTACKS.get(attack.name)
-        if form is not None and form.members is not None:
-            names += [member["name"] for member in form.members(attack)]
-        else:
-            names.append(attack.name)
+def follow_gradients(names: Iterable[str]) -> bool:
+    """Whether all attacks of these names, none of them an ensemble, follow gradients: one that is 0 stops them."""
     return all(ATTACKS[name].gradients != NO_GRADIENTS for name in names)
 
 

@@ -1,5 +1,6 @@
 """Adversarial accuracy: whether a sample survives the worst of several attacks within a ball."""
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -65,6 +66,11 @@ def forward_passes(settings: Adversarial, classes: int) -> float:
     return 1 + sum(attack_passes(member) for member in members)
 
 
+def follows_gradients_alone(settings: Adversarial) -> bool:
+    """Whether all attacks follow gradients, members of ensembles too."""
+    return follow_gradients(member["name"] for member in expand(settings.attacks, math.inf))
+
+
 KIND = Kind(
     name="adversarial",
     settings=Adversarial,
@@ -74,7 +80,7 @@ KIND = Kind(
     needs="network",
     random_draws=True,
     gradients=lambda settings: True,
-    gradients_alone=lambda settings: follow_gradients(settings.attacks),
+    gradients_alone=follows_gradients_alone,
     attacks=True,
     fast_search=True,
     attack_modules=lambda settings: modules_of(settings.attacks, BALL_ATTACKS),
