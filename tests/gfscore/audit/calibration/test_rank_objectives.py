@@ -152,6 +152,25 @@ def test_models_without_an_order_of_accuracies_are_left_out_of_permutations_too(
     np.testing.assert_allclose(objective.permuted(orders), without.permuted(orders), atol=1e-12)
 
 
+@pytest.mark.parametrize("most_ranked", [100, 2], ids=["exact", "grid"])
+@pytest.mark.parametrize("name", ["within_model_class_accuracy", "ranking_stability"])
+def test_a_temperature_gains_nothing_where_the_classes_of_a_model_are_tied(monkeypatch, name, most_ranked):
+    monkeypatch.setattr(rank_objectives, "MOST_RANKED", most_ranked)
+    n = np.array([10, 10, 10])
+    # Scores of the second model are below 1e-9 where T < 0.04, those of the third everywhere.
+    fading = MadeCurves(lambda t: [0.1 * np.exp(-1 / t), 0.2 * np.exp(-1 / t), 0.3 * np.exp(-1 / t)], n)
+    curves = [MadeCurves(lambda t: [0.1, 0.2, 0.3], n), fading, MadeCurves(lambda t: [0.0, 0.0, 0.0], n)]
+    accuracy = np.array([[0.5, 0.6, 0.7], [0.5, 0.6, 0.7], [0.0, 0.0, 0.0]])
+    if name == "ranking_stability":
+        objective = rank_objectives.ranking_stability(curves, PAPER, delta=0.01)
+    else:
+        objective = rank_objectives.within_model_class_accuracy(curves, accuracy, PAPER)
+        assert objective.permuted(np.arange(3)[None]) == pytest.approx(1)
+    below, above = objective.values()[objective.stretches.holding(np.array([0.01, 1.0]))]
+    assert (below, above) == pytest.approx((0.5, 1))
+    assert optimum(objective.stretches, objective.values()).stretches[0][0] > 0.04
+
+
 def test_a_class_without_samples_takes_no_part():
     logits, labels = logits_and_labels(5, k=4)
     logits = np.insert(logits, 2, -50.0, axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.statistics.curves import ScoreCurves
-from gfscore.statistics.quotients import mean_of_defined
+from gfscore.statistics.quotients import ratio
 from gfscore.statistics.ranking import spearman
 
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -65,7 +65,7 @@ def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: N
     """Mean over models of the Spearman over classes between class scores at T and class accuracies.
 
     This is what the numbers reported in the GF-Score paper are (docs/what-reproduces.md). Models whose class accuracies
-    are all equal do not count.
+    are all equal do not count; see mean_over_models.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def within_model_class_accuracy(curves: Sequence[ScoreCurves], class_accuracy: N
         for curve, accuracy in zip(curves, class_accuracy, strict=True):
             present = curve.n > 0
             correlations.append(spearman(curve(temperatures)[:, present], accuracy[present]))
-        return mean_of_defined(np.array(correlations), axis=0)
+        return mean_over_models(np.array(correlations))
 
     return objective
 
@@ -124,9 +124,20 @@ def ranking_stability(
             center = curve(temperatures)[:, None, present]
             neighbours = curve(window.ravel())[:, present].reshape(*window.shape, -1)
             stability.append(spearman(center, neighbours).min(axis=1))
-        return mean_of_defined(np.array(stability), axis=0)
+        return mean_over_models(np.array(stability))
 
     return objective
+
+
+def mean_over_models(by_model: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over models of their values (M, T) at each temperature, (T,).
+
+    A value is NaN where all class scores of a model are tied: they say nothing, so it counts as 0. If models were left
+    out there, an objective would be largest where only the others have scores. A model without any value does not
+    count; NaN if none counts.
+    """
+    counted = ~np.isnan(by_model).all(axis=1)
+    return ratio(np.nan_to_num(by_model).sum(axis=0), counted.sum())
 
 
 def _aggregate(class_scores: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:

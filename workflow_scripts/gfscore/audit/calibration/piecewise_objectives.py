@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gfscore.audit.calibration.attack_free import mean_over_models
 from gfscore.audit.calibration.temperature_search import EQUAL, Stretches
 from gfscore.audit.calibration_results import PermutationTest
-from gfscore.statistics.quotients import mean_of_defined, ratio
+from gfscore.statistics.quotients import ratio
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
 ELEMENTS = 1 << 22
@@ -80,7 +81,7 @@ class MeanOverModels:
     stretches : Stretches
         S stretches, on each of which the values are constant.
     by_model : ndarray (M, S) of float64
-        Value of each model on each stretch, NaN where undefined.
+        Value of each model on each stretch, NaN where its class scores are tied.
     exact : bool
         Whether the stretches lie between crossings, rather than on the paper's grid.
     """
@@ -95,8 +96,8 @@ class MeanOverModels:
         return 0
 
     def values(self) -> NDArray[np.float64]:
-        """Objective on each stretch, (S,); NaN where no model has a value."""
-        return mean_of_defined(self.by_model, axis=0)
+        """Objective on each stretch, (S,), see mean_over_models; NaN where no model counts."""
+        return mean_over_models(self.by_model)
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,7 @@ class WithinModels(MeanOverModels):
 
         Over the stretches that are independent of the accuracies.
         """
-        count = (~np.isnan(self.by_model[:, self.independent_of_accuracy])).sum(axis=0)
-        share = ratio(1, count)[:, None]
+        counted = (~np.isnan(self.by_model).all(axis=1)).sum()
         stretch_of_model = self.stretch_of_model[:, self.independent_of_accuracy]
         models = []
         for ranks, accuracy_ranks, stretches in zip(self.ranks, self.accuracy_ranks, stretch_of_model, strict=True):
@@ -141,16 +141,16 @@ class WithinModels(MeanOverModels):
 
         def mean(block: NDArray[np.integer]) -> NDArray[np.float64]:
             # Few models change at a boundary, so the sum over models is accumulated from the changes.
-            total = np.zeros((len(count), len(block)))
+            total = np.zeros((stretch_of_model.shape[1], len(block)))
             for model in models:
                 rho = model.correlations(block)
                 total[0] += rho[model.stretches[0]]
                 total[model.changes] += rho[model.stretches[model.changes]] - rho[model.stretches[model.changes - 1]]
             np.cumsum(total, axis=0, out=total)
-            total *= share
+            total /= counted
             return total
 
-        return _largest(mean, orders, len(count))
+        return _largest(mean, orders, stretch_of_model.shape[1])
 
 
 @dataclass(frozen=True)
