@@ -347,16 +347,20 @@ def test_that_calibration_fails_is_said_of_the_temperatures_that_were_chosen():
     assert sentence.startswith("No calibration makes")
 
 
-@pytest.mark.parametrize(("models", "said"), [(4, False), (5, True)])
-def test_calibration_fails_only_where_models_are_enough_to_show_a_ranking(models, said):
-    tables, verdict = disagreeing(models=models)
+@pytest.mark.parametrize(("known", "said"), [(4, False), (5, True)])
+def test_calibration_fails_only_where_models_are_enough_to_show_a_ranking(known, said):
+    tables, verdict = disagreeing(models=6)
+    # Models of which no robust accuracy is known show nothing.
+    places = tables.model_summary["model"].str.removeprefix("model_").astype(int)
+    robust_accuracy = pd.Series(0.1 * places).where(places < known)
     calibration = Calibration(
         measure=SCORE,
         agreement={ROBUST: Correlations(before=0.6, after=0.5)},
         baseline={alone(ROBUST): 0.7},
         models_digest="0" * 64,
     )
-    calibrated = replace(tables, calibration_results={"likelihood": calibration})
+    summary = tables.model_summary.assign(robust_accuracy=robust_accuracy)
+    calibrated = replace(tables, model_summary=summary, calibration_results={"likelihood": calibration})
     kinds = {item.kind for item in findings_of(calibrated, verdict, MEASURES)}
     assert ("calibration_fails" in kinds) is said
 

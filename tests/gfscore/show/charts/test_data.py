@@ -423,7 +423,7 @@ def test_nothing_is_said_of_rankings_of_so_few_models_that_none_is_significant(m
 @pytest.mark.parametrize(("models", "kind"), [(2, "calibration_few"), (4, "calibration_few"), (5, "calibration_helps")])
 def test_calibration_helps_only_where_models_are_enough_to_show_it(models, kind):
     curve = {"objective": "cross_model_accuracy", "after": 1.0, "before": -1.0, "alone": -1.0, "edge": False}
-    finding = CHARTS["calibration_curves"].finding(pd.DataFrame([curve | {"models": models}]))
+    finding = CHARTS["calibration_curves"].finding(pd.DataFrame([curve | {"models": 7, "known": models}]))
     assert finding.kind == kind
 
 

@@ -138,6 +138,13 @@ def test_table_of_calibrations_is_the_agreement_with_robust_accuracy_before_and_
         assert row[2:] == ["--" if rho is None else f"{rho:.3f}" for rho in (found.before, found.after)]
 
 
+def test_table_of_calibrations_counts_the_models_of_known_robust_accuracy(calibrated):
+    summary = calibrated.model_summary
+    summary = summary.assign(robust_accuracy=summary["robust_accuracy"].where(summary["model"] == "model_0"))
+    text = calibration_table(calibrated.calibration_results, summary, name="great-softmax")
+    assert "great-softmax, 1 model on toy." in text
+
+
 def test_table_of_classes_holds_every_value_and_the_mean():
     audit = audit_of()
     scores = rows_of(audit.class_scores, "great-softmax")

@@ -444,7 +444,8 @@ def _of_undecided(tables: AuditTables, verdict: Judgement) -> Iterator[Finding]:
 
 def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
     # Agreement with robust accuracy: of the best calibrated score, of clean accuracy alone, and of the score at T = 1.
-    if model_count(tables.model_summary) < FEW_MODELS:
+    summary = tables.model_summary
+    if model_count(summary[summary["robust_accuracy"].notna()]) < FEW_MODELS:
         return
     results = tables.calibration_results
     calibrated = {}

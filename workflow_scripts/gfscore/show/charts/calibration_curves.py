@@ -38,7 +38,7 @@ def objective_curves(subject: Subject) -> pd.DataFrame:
         Points of the curves, temperature and value, long curves thinned; an objective without an optimum has none.
         `y_title` says what the value is; `best` marks T*, `optimal` the temperatures as good as it; `edge`: an optimum
         reaches an end of the search. `before`, `after` and `alone` are Spearman correlations with robust accuracy: of
-        the score at T = 1 and at T*, and of clean accuracy.
+        the score at T = 1 and at T*, and of clean accuracy; `known` models have a robust accuracy.
     """
     from gfscore.audit.calibration.evidence import ROBUST, alone
 
@@ -65,7 +65,9 @@ def objective_curves(subject: Subject) -> pd.DataFrame:
         )
     if not curves:
         raise NothingToDraw
-    frame = pd.concat(curves, ignore_index=True).assign(models=model_count(subject.tables.model_summary))
+    summary = subject.tables.model_summary
+    known = model_count(summary[summary["robust_accuracy"].notna()])
+    frame = pd.concat(curves, ignore_index=True).assign(models=model_count(summary), known=known)
     return frame.astype({"after": float, "before": float, "alone": float})
 
 
@@ -137,7 +139,7 @@ def best_objective(frame: pd.DataFrame) -> Finding:
         kind = "optimum_at_edge" if at_edge else "optimum_inside"
         return Finding(kind, numbers={"times": at_edge, "objectives": len(objectives)})
 
-    models = int(frame["models"].iloc[0])
+    models = int(frame["known"].iloc[0])
     if models < FEW_MODELS:
         return Finding("calibration_few", numbers={"models": models})
     best = compared.loc[compared["after"].idxmax()]

@@ -237,8 +237,10 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
     samples = f", {SPLIT_NOTE}" if first.split else ""
     clean = first.baseline[alone(ROBUST)]
     clean_accuracy = MISSING if clean is None else f"{clean:.{DECIMALS}f}"
+    known = uncalibrated[uncalibrated["robust_accuracy"].notna()]
+    compared = _models_and_dataset(uncalibrated if known.empty else known)
     notes = [
-        f"Spearman correlation with robust accuracy of {name}{samples}, {_models_and_dataset(uncalibrated)}.",
+        f"Spearman correlation with robust accuracy of {name}{samples}, {compared}.",
         f"Clean accuracy alone: {clean_accuracy}.",
     ]
     if frame["T"].str.endswith(EDGE_MARK).any():
