@@ -10,6 +10,7 @@ import pytest
 from matplotlib.text import Text
 
 from gfscore.audit.findings.finding import Finding
+from gfscore.core.identity import ALL
 from gfscore.show.audit_charts import draw_chart, drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
@@ -116,6 +117,37 @@ def test_groups_are_said_to_differ_where_intervals_of_any_are_apart(half, kind):
     scores = scores.assign(low=scores["value"] - half, high=scores["value"] + half)
     tables = {"class_scores": audit.class_scores, "group_scores": scores}
     assert drawing_of(CHARTS["group_scores"], subject_of(tables, GREAT)).finding.kind == kind
+
+
+def groups_of(values, *, half=0.2):
+    """Table group_scores of model A by attribute: values (2, K) of two groups in K classes, and the groups' means."""
+    rows = []
+    for attribute, groups in values.items():
+        for index, classes in enumerate(groups):
+            for k, value in zip([ALL, *range(len(classes))], [np.mean(classes), *classes], strict=True):
+                cell = {"attribute": attribute, "group_index": index, "group": ["no", "yes"][index]}
+                cell |= {"class_index": k, "class_name": "all" if k == ALL else f"c{k}", "value": value}
+                ends = {"low": value - half, "high": value + half, "confidence": 0.95}
+                rows.append(MODEL | {"model": "A", "measure": GREAT, "n": 50, "small": False} | cell | ends)
+    return pd.DataFrame(rows)
+
+
+def test_groups_are_said_to_overlap_only_where_those_that_are_not_drawn_do_too():
+    wide = groups_of({f"a{index}": [[0.4, 0.4], [0.7, 0.7]] for index in range(9)})
+    narrow = groups_of({"sure": [[0.5, 0.5], [0.6, 0.6]]}, half=0.01)
+    for tables, kind in ((wide, "groups_overlap"), (pd.concat([wide, narrow]), "groups_differ_most")):
+        frame, finding = of("group_scores", {"group_scores": tables, "class_scores": scores_of([[0.5, 0.5]])})
+        assert finding.kind == kind and finding.numbers["times"] == 0
+        assert "sure" not in set(frame["attribute"])
+
+
+def test_attributes_are_drawn_by_class_that_differ_most_within_a_class():
+    # Groups of the last attribute differ in each class, but not on the whole.
+    values = {f"a{index:02d}": [[0.5, 0.5], [0.55, 0.55]] for index in range(30)}
+    values["opposed"] = [[0.9, 0.2], [0.2, 0.9]]
+    frame, finding = of("group_classes", {"group_scores": groups_of(values), "class_scores": scores_of([[0.5, 0.5]])})
+    assert finding.subject["attribute"] == "opposed"
+    assert frame["row"].nunique() == 40
 
 
 def test_the_title_of_a_scale_is_not_cut_on_a_phone():

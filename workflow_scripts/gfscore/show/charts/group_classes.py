@@ -13,36 +13,43 @@ MOST_ROWS = 40
 
 
 def groups_by_class(subject: Subject) -> pd.DataFrame:
-    """Value of each class within each group, mean over models, of the attributes with the largest differences.
+    """Value of each class within each group, mean over models.
 
-    `small` where some model has few samples in a cell.
+    Of attributes that have more than MOST_ROWS groups together, those that differ most within a class. `small` where
+    some model has few samples in a cell.
     """
-    from gfscore.audit.groups.scores import widest_attributes
-
-    rows, gaps = scores_and_gaps(subject)
-    sizes = rows.groupby("attribute", sort=False)["group_index"].nunique()
-    attributes = gaps["attribute"].nunique()
-    while attributes > 1 and sizes[widest_attributes(gaps, attributes)].sum() > MOST_ROWS:
-        attributes -= 1
-    drawn = rows["attribute"].isin(widest_attributes(gaps, attributes))
-    cells = rows[(rows["class_index"] != ALL) & drawn]
+    rows, _ = scores_and_gaps(subject)
+    cells = rows[rows["class_index"] != ALL]
     cells = cells.assign(row=cells["attribute"] + ": " + cells["group"])
-
     keys = ["attribute", "group", "row", "class"]
     frame = cells.groupby(keys, sort=False).agg(value=("value", "mean"), small=("small", "max"), n=("n", "max"))
+    frame = frame.reset_index()
+
+    sizes = frame.groupby("attribute", sort=False)["group"].nunique()
+    largest = differences_within_classes(frame).groupby("attribute").max().reindex(sizes.index)
+    widest_first = largest.sort_values(ascending=False, kind="stable").index
+    fitting = int((sizes[widest_first].cumsum() <= MOST_ROWS).sum())
+    frame = frame[frame["attribute"].isin(widest_first[: max(1, fitting)])]
     range_low, range_high = subject.meaning.value_range
     models = cells["label"].nunique()
-    return frame.reset_index().assign(models=models, range_low=range_low, range_high=range_high)
+    return frame.assign(models=models, range_low=range_low, range_high=range_high)
+
+
+def differences_within_classes(frame: pd.DataFrame) -> pd.Series:
+    """Largest minus smallest value over the groups with enough samples, by attribute and class."""
+    valued = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
+    ranges = valued.groupby(["attribute", "class"], sort=False)["value"].agg(["min", "max", "size"])
+    ranges = ranges[ranges["size"] > 1]
+    return ranges["max"] - ranges["min"]
 
 
 def widest_within_class(frame: pd.DataFrame) -> Finding:
     """The largest difference between two groups of one attribute within a class, of cells with enough samples."""
-    valued = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
-    ranges = valued.groupby(["attribute", "class"], sort=False)["value"].agg(["min", "max", "size"])
-    ranges = ranges[ranges["size"] > 1]
-    if ranges.empty:
+    differences = differences_within_classes(frame)
+    if differences.empty:
         return Finding("groups_small")
-    attribute, name = (ranges["max"] - ranges["min"]).idxmax()
+    attribute, name = differences.idxmax()
+    valued = frame[frame["value"].notna() & ~frame["small"].astype(bool)]
     cells = valued[(valued["attribute"] == attribute) & (valued["class"] == name)]
     lowest = cells.loc[cells["value"].idxmin()]
     highest = cells.loc[cells["value"].idxmax()]
@@ -83,6 +90,7 @@ CHART = Chart(
     finding=widest_within_class,
     shows="{measure_title} by group and class, mean over models; dark is low, bright is high; higher is better",
     note="Compare the rows of one attribute within a column: equal colours, the class is treated alike. Dot: fewer "
-    "samples than the audit's smallest cell, a value that says little and is left out of the title. Empty: no samples.",
+    "samples than the audit's smallest cell, a value that says little and is left out of the title. Empty: no samples. "
+    "Of more than 40 groups those of the attributes that differ most within a class.",
     order=2,
 )

@@ -30,7 +30,8 @@ def groups(subject: Subject) -> pd.DataFrame:
 
     Of 8 attributes with the largest differences and 40 models with the highest values. Of each attribute and model,
     `gap` is the largest difference of values of groups that have enough samples, `sure_gap` the difference of the two
-    whose intervals lie farthest apart, NaN where all intervals overlap.
+    whose intervals lie farthest apart, NaN where all intervals overlap; `any_sure` whether some attribute and model,
+    drawn or not, has intervals that do not.
     """
     from gfscore.audit.groups.scores import widest_attributes
 
@@ -48,7 +49,8 @@ def groups(subject: Subject) -> pd.DataFrame:
     keys = ["model", "attribute"]
     frame = frame.merge(gaps[[*keys, "gap", "sure_gap"]], on=keys, how="left")
     columns = ["attribute", "model", "group", "value", "low", "high", "small", "gap", "sure_gap", "n", "confidence"]
-    return frame.sort_values("attribute", kind="stable")[columns].reset_index(drop=True)
+    frame = frame.sort_values("attribute", kind="stable")[columns].reset_index(drop=True)
+    return frame.assign(any_sure=gaps["sure_gap"].notna().any())
 
 
 def widest_gap(frame: pd.DataFrame) -> Finding:
@@ -77,7 +79,7 @@ def widest_gap(frame: pd.DataFrame) -> Finding:
         "models": len(models),
         "times": int(models["sure_gap"].notna().sum()),
     }
-    kind = "groups_overlap" if frame["sure_gap"].isna().all() else "groups_differ_most"
+    kind = "groups_differ_most" if frame["any_sure"].any() else "groups_overlap"
     return Finding(kind, names, numbers, float(frame["confidence"].iloc[0]))
 
 
