@@ -445,6 +445,11 @@ def test_measures_that_agree_least_are_not_called_opposed_nor_alike():
     assert finding.sentence == "Spearman +0.0500 over 7 models between a and b"
 
 
+def test_measures_that_all_models_tie_in_are_not_called_too_few_models():
+    _, finding = of("measure_agreement", agreement_of(("a", "b", np.nan)), None)
+    assert finding.kind == "measures_unranked" and "same value for all models" in finding.sentence
+
+
 @pytest.mark.parametrize(("models", "kind"), [(4, "measures_few"), (5, "measures_least_alike")])
 def test_nothing_is_said_of_rankings_of_so_few_models_that_none_is_significant(models, kind):
     pairs = (("a", "b", 0.9), ("a", "c", -1.0))

@@ -71,7 +71,7 @@ CHART = Chart(
         "{rho:signed} over {models:models}",
         "measures_of_one_pair": "Spearman {rho:signed} over {models:models} between {first} and {second}",
         "measures_few": "{models:models}: too few to show whether measures rank models alike",
-        "measures_unranked": "No two measures rank enough models to be compared",
+        "measures_unranked": "Of every two measures one has the same value for all models: no order can be compared",
     },
     shows="Rank correlation of every two measures over the models; 1: the same order, \u22121: the opposite one",
     note="Models share their samples, and correlations of few models vary much by chance. Empty beside the diagonal: "
