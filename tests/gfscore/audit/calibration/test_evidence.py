@@ -130,3 +130,9 @@ def test_an_attacked_part_without_samples_that_choose_says_what_to_do(evidence):
     (found,) = evidence(distances, split=SPLIT, measured=chooses())
     assert found.attack_distance == 1
     assert np.isnan(found.report_distance)
+
+
+@pytest.mark.parametrize(("share", "task"), [(0.001, "choose"), (0.999, "report")])
+def test_a_split_that_leaves_a_part_fewer_than_two_classes_is_refused(evidence, share, task):
+    with pytest.raises(InputError, match=rf"the share {share} . of 200 samples {task} the temperature.*`split: null`"):
+        evidence(None, split=Split(share=share))

@@ -169,7 +169,7 @@ def evidence_of_models(
     Raises
     ------
     InputError
-        If no choosing sample has a distance.
+        If no choosing sample has a distance, or a part of the split has samples of fewer than two classes.
     """
     evidence = []
     for model in audit_values.included:
@@ -212,6 +212,13 @@ def _evidence_of_model(
         chooses = choosing_samples(model_logits.sample_id, labels, share=split.share, seed=split.seed)
         reports = ~chooses
         held_out = chooses
+        for samples_of_part, task in ((chooses, "choose"), (reports, "report")):
+            if len(np.unique(labels[samples_of_part])) < 2:
+                raise InputError(
+                    f"calibration: split: with the share {split.share:g} {np.count_nonzero(samples_of_part)} of "
+                    f"{len(labels)} samples {task} the temperature, of fewer than two classes; choose a share nearer "
+                    "to 0.5, or set `split: null` in the audit's calibration"
+                )
         low, high = curves.temperatures[[0, -1]]
         sweep = partial(sweep_class_scores, activation=audit_values.subject.activation, low=low, high=high)
         curves = sweep(logits[chooses], labels[chooses], classes)
