@@ -76,6 +76,18 @@ def test_chance_alone_is_rarely_significant(labels):
     assert np.sum(np.array(p_values) <= 0.05) <= 8
 
 
+def test_classes_that_no_sample_is_of_do_not_make_models_alike():
+    labels = np.repeat(np.arange(4), 30)
+    p_values = []
+    for seed in range(60):
+        rng = np.random.default_rng([9, seed])
+        shares = rng.uniform(0.1, 0.6, size=(2, 4))
+        pair = [np.where(rng.random(120) < own[labels], rng.integers(0, K, 120), labels) for own in shares]
+        found, _ = similarities(labels, *pair, K, shuffles=39, rng=rng)
+        p_values.append([found[name].p_value for name in ("confusion_cosine", "error_cosine", "recall_cosine")])
+    assert (np.sum(np.array(p_values) <= 0.05, axis=0) <= 8).all()
+
+
 @pytest.mark.parametrize(("classes", "smallest"), [(2, 1 / 2), (3, 1 / 6)])
 def test_few_classes_cannot_make_cosines_significant(classes, smallest):
     """One renaming in K! changes nothing, so identical classifiers reach about 1/K!, and no less."""

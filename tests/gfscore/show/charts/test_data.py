@@ -347,6 +347,8 @@ def test_similarity_stands_below_and_chance_above_the_diagonal():
     assert of("similarity", tables, "clean")[1].kind == "not_alike"
     few = rows[rows["class_index"].isna() | (rows["class_index"] < 3)]
     assert of("similarity", {"similarities": few}, "clean")[1].kind == "alike_not_settled"
+    without_samples = rows.assign(n=rows["n"].where(rows["class_index"].isna() | (rows["class_index"] < 3), 0))
+    assert of("similarity", {"similarities": without_samples}, "clean")[1].kind == "alike_not_settled"
 
 
 # ---- radii, targets, distances, pictures ----

@@ -60,8 +60,9 @@ def similarities(
 ) -> tuple[dict[str, Similarity], list[Similarity]]:
     """Similarities of two classifiers' predictions of the same N samples.
 
-    Each has a baseline, since cosines of non-negative vectors are always near 1. The identity is one of K! renamings
-    of classes, so p-values of the cosines are hardly below 1/K!.
+    Each has a baseline, since cosines of non-negative vectors are always near 1. Renaming permutes the classes that
+    have samples, k of them: both models lack the rows of the others, whatever their errors. The identity is one of k!
+    renamings, so p-values of the cosines are hardly below 1/k!.
 
     Parameters
     ----------
@@ -106,8 +107,10 @@ def similarities(
     members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
     shuffled: dict[str, list[float]] = {name: [] for name in observed}
     shuffled_by_class = np.empty((shuffles, classes))
+    sampled = np.flatnonzero(n)
+    order = np.arange(classes)
     for shuffle in range(shuffles):
-        order = rng.permutation(classes)
+        order[sampled] = rng.permutation(sampled)
         renamed = _matrix_cosines(first_matrix, second_matrix[np.ix_(order, order)])
         permuted_rows = np.empty(len(labels), dtype=np.int64)
         for rows in members:

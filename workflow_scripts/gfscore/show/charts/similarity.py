@@ -24,7 +24,7 @@ def similarities(subject: Subject) -> pd.DataFrame:
     from gfscore.statistics.multiple_tests import false_discovery
 
     rows = subject.rows("similarities")
-    classes = rows["class_index"].nunique()
+    classes = rows.loc[rows["n"] > 0, "class_index"].nunique()
     rows = rows[rows["class_index"].isna()]
     models = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     names = dict(zip(models, without_threat(models), strict=True))
