@@ -267,6 +267,16 @@ def test_curves_fall_from_right_to_none_and_bounds_lie_on_their_side(tables):
     assert of(tables.radius_curves, measure="imported")[["low", "high"]].isna().all(axis=None)
 
 
+def test_samples_that_imported_radii_lack_are_not_certified(tmp_path):
+    folder = Folder(tmp_path, measures={name: MEASURES[name] for name in ("clean", "imported")})
+    radii = folder.samples["m0", "imported"]
+    certified = radii["value"] > 0
+    folder.samples["m0", "imported"] = radii[certified]
+    curve = of(tabulated(folder.inputs(), folder.names)["radius_curves"], class_index=ALL)
+    assert (curve["n"] == len(radii)).all()
+    assert curve["share"].iloc[0] == certified.mean() < 1
+
+
 def test_every_sample_has_a_distance_of_some_kind(tables):
     whole = of(tables.class_distances, class_index=ALL).iloc[0]
     assert whole["n"] == whole["misclassified"] + whole["found"] + whole["censored"] == 60

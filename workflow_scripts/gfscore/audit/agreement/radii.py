@@ -114,8 +114,13 @@ def radius_tables(
     for model, measure in product(audit_values.included, measures):
         samples = audit_values.table(model, measure.name)
         key = {**model.columns(), "measure": measure.name}
+        curve_samples = samples
+        if measure.kind.name == "certified":
+            # Imported radii may lack samples, which are not certified.
+            values = audit_values.sample_values(model, measure.name)
+            curve_samples = pd.DataFrame({"label": values.labels, "value": values.low})
         curve = curve_frame(
-            samples,
+            curve_samples,
             class_names,
             measure=measure,
             confidence=confidence,
@@ -178,7 +183,7 @@ def curve_frame(
     Parameters
     ----------
     samples : DataFrame
-        Samples table of the measure.
+        Samples table of the measure: label and value, of kind minimal also censored.
     class_names : sequence of str
         Names of the K classes.
     measure : NamedMeasure
