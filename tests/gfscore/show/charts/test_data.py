@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
+from gfscore.audit.classwise.confusion import Predictions, confusion_tables
 from gfscore.audit.findings.finding import Finding
-from gfscore.core.identity import ALL
+from gfscore.core.identity import ALL, ModelName
 from gfscore.show.audit_charts import draw_chart, drawing_of
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
@@ -20,6 +21,7 @@ from gfscore.show.drawing.axes import spread_out
 from gfscore.show.drawing.cells import cell_text, limits_around_zero, limits_from_zero, limits_of_measure
 from gfscore.show.drawing.layout import PHONE, new_figure
 from gfscore.show.drawing.marks import runs_of
+from gfscore.statistics.ranking import vulnerability
 from helpers.synthetic_audits import (
     CORRUPTION,
     GREAT,
@@ -315,6 +317,48 @@ def test_a_model_that_never_confuses_a_pair_counts_as_zero_in_its_mean():
     assert of("confusion", tables, "clean") == (None, None)
 
 
+def equal_errors(classes):
+    """Tables of one model that calls half of each class the next one."""
+    labels = np.repeat(np.arange(classes), 10)
+    predictions = (labels + np.arange(10 * classes) % 2) % classes
+    samples = pd.DataFrame({"label": labels, "prediction": predictions})
+    model = ModelName("toy", "none", "A")
+    confusions, errors = confusion_tables([Predictions(model, "clean", samples)], [f"c{k}" for k in range(classes)])
+    return {"confusions": confusions, "class_errors": errors, "class_scores": scores_of([[0.5]])}
+
+
+@pytest.mark.parametrize("name", ["confused_pairs", "cfps"])
+def test_classes_that_are_equal_are_counted_where_they_are_not_drawn_too(name):
+    frame, finding = of(name, equal_errors(60), "clean")
+    assert frame.iloc[:, 0].nunique() < 60 and finding.numbers["tied"] == 59
+
+
+def test_a_class_that_surely_draws_errors_is_drawn_before_those_of_a_higher_mean():
+    tables = equal_errors(60)
+    errors = pd.concat([tables["class_errors"].assign(model=name) for name in "ABCD"], ignore_index=True)
+    # Class 0 draws 19 of the 314 errors of the first model, surely more than a sixtieth, and none of the others.
+    of_class = errors["class_index"] == 0
+    errors.loc[of_class, "false_positives"] = np.where(errors.loc[of_class, "model"] == "A", 19, 0)
+    errors["cfps"] = errors["false_positives"] / errors.groupby("model")["false_positives"].transform("sum")
+    frame, finding = of("cfps", tables | {"class_errors": errors}, "clean")
+    assert frame["class"].nunique() == 30 and frame["class"].iloc[-1] == "c0"
+    assert (finding.kind, finding.subject["cls"], finding.numbers["times"]) == ("errors_drawn", "c0", 1)
+
+
+def test_ranks_are_called_open_only_where_those_of_classes_that_are_not_drawn_are():
+    values = np.linspace(0.4, 0.6, 60)
+    scores = scores_of([values], half=0.3)
+    vulnerable = vulnerability(np.array([values]), [f"c{k}" for k in range(60)]).assign(measure=GREAT)
+    tables = {"class_scores": scores, "vulnerability": vulnerable.assign(calibration="none", dataset="toy")}
+    assert of("class_vulnerability", tables)[1].kind == "ranks_open"
+    # Two classes in the middle, which have many samples, differ.
+    surely = scores["class_index"].isin([28, 31])
+    scores.loc[surely, "low"] = scores.loc[surely, "value"] - 0.001
+    scores.loc[surely, "high"] = scores.loc[surely, "value"] + 0.001
+    frame, finding = of("class_vulnerability", tables)
+    assert not frame["class"].isin(["c28", "c31"]).any() and finding.kind == "most_vulnerable"
+
+
 def test_corruptions_are_sorted_and_name_the_hardest():
     tables = error_tables(corrupted=True)
     frame, finding = of("corruption_by_class", tables, "corruption", measures={"corruption": CORRUPTION})
@@ -528,7 +572,7 @@ def test_the_example_of_the_documents_is_a_chart():
 
 def test_a_finding_says_how_many_others_are_equal():
     frame = pd.DataFrame({"class": ["a", "b", "c"], "cfps": [0.4, 0.4, 0.2], "mean": [0.4, 0.4, 0.2], "model": "M"})
-    finding = CHARTS["cfps"].finding(frame.assign(above=False, tested=False, n=5))
+    finding = CHARTS["cfps"].finding(frame.assign(above=False, tested=False, n=5, tied=1))
     assert finding.numbers["tied"] == 1 and "1 other" in finding.sentence
 
 

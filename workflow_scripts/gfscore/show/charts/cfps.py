@@ -16,6 +16,8 @@ def shares(subject: Subject) -> pd.DataFrame:
     """CFPS by class and model, highest mean first; `above` where it is surely above 1/K, by an exact binomial test.
 
     Models whose errors fall on no class are left out. Copies of one image are no independent samples: no test is made.
+    Of more than 30 classes those are kept that are above in most models, then those of the highest mean. As many
+    classes as `tied`, kept or not, are above in as many models as any, and have the mean of the first of these.
     """
     from gfscore.statistics.proportions import lower_shares
 
@@ -41,8 +43,12 @@ def shares(subject: Subject) -> pd.DataFrame:
 
     frame = pd.concat(frames, ignore_index=True)
     frame["mean"] = frame.groupby("class")["cfps"].transform("mean")
-    listed = frame.drop_duplicates("class").sort_values("mean", ascending=False, kind="stable")["class"][:MOST]
-    rank_of_class = positions(listed)
+    classes_first = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
+    classes_first = classes_first.sort_values(["times", "mean"], ascending=False, kind="stable")
+    candidates = classes_first.loc[classes_first["times"] == classes_first["times"].max(), "mean"]
+    frame["tied"] = others_equal(candidates, candidates.iloc[0]).get("tied", 0)
+    listed = classes_first[:MOST].sort_values("mean", ascending=False, kind="stable")
+    rank_of_class = positions(listed.index)
     frame = frame[frame["class"].isin(rank_of_class)]
     return frame.sort_values("class", key=lambda names: names.map(rank_of_class), kind="stable", ignore_index=True)
 
@@ -51,15 +57,15 @@ def where_errors_fall(frame: pd.DataFrame) -> Finding:
     """Which class draws more than an equal share of the errors, and in how many models significantly."""
 
     classes = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
-    candidates = classes[classes["times"] == classes["times"].max()]
-    most = candidates.iloc[0]
+    most = classes[classes["times"] == classes["times"].max()].iloc[0]
     tested = bool(frame["tested"].all())
     numbers = {
         "share": float(most["mean"]),
         "models": frame["model"].nunique(),
         "times": int(most["times"]),
-        **others_equal(candidates["mean"], most["mean"]),
     }
+    if frame["tied"].any():
+        numbers["tied"] = int(frame["tied"].iloc[0])
     kind = "errors_even" if tested else "errors_drawn_untested"
     if most["times"]:
         kind = "errors_drawn"
@@ -86,7 +92,7 @@ CHART = Chart(
     shows="Share of all errors that are wrongly called each class (CFPS): {measure_title}",
     note="Bar: mean over models. Dot: one model, filled where above 1/K by an exact binomial test of its errors, 95% "
     "for all classes and models together (copies of one image are not tested). Dashed line: 1/K, as if errors fell on "
-    "all classes alike. The 30 highest classes.",
+    "all classes alike. At most 30 classes: first those above 1/K, then the highest.",
     per_class=True,
     order=4,
 )

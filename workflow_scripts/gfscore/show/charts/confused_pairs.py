@@ -13,7 +13,7 @@ LISTED = 25
 def pairs(subject: Subject) -> pd.DataFrame:
     """Share of the true class that each model takes for the other, the 25 pairs of highest mean, beyond 40 classes.
 
-    Models that never make a confusion count as 0.
+    Models that never make a confusion count as 0. As many pairs as `tied`, drawn or not, have the mean of the first.
     """
     confusions, errors = rows_of_errors(subject)
     if errors["class_index"].nunique() <= MOST:
@@ -40,17 +40,19 @@ def pairs(subject: Subject) -> pd.DataFrame:
         predicted=predicted,
         mean=rows.groupby(["true_index", "predicted_index"])["share"].transform("mean"),
         n=rows["true_index"].map(fewest),
+        tied=others_equal(means, means.iloc[0]).get("tied", 0),
     )
-    return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n"]]
+    return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n", "tied"]]
 
 
 def most_confused_pair(frame: pd.DataFrame) -> Finding:
     """The pair of classes that is most often confused, over models."""
     first = frame.iloc[0]
     names = {"true": str(first["true"]), "predicted": str(first["predicted"])}
-    means = frame.drop_duplicates("pair")["mean"]
     numbers = {"share": float(first["mean"]), "models": frame["model"].nunique()}
-    return Finding("most_confused", names, numbers | others_equal(means, first["mean"]))
+    if first["tied"]:
+        numbers["tied"] = int(first["tied"])
+    return Finding("most_confused", names, numbers)
 
 
 def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:
