@@ -143,6 +143,17 @@ def test_groups_are_said_to_overlap_only_where_those_that_are_not_drawn_do_too()
         assert "sure" not in set(frame["attribute"])
 
 
+def test_classes_of_few_samples_do_not_keep_the_others_out_of_the_fairness_metrics():
+    rows = []
+    for k in range(60):
+        cell = {"class_index": k, "class_name": f"c{k}", "small": k < 50, "value": 0.9 if k < 50 else 0.1 + 0.001 * k}
+        rows.append(MODEL | {"model": "A", "measure": GREAT, "attribute": "side", "metric": "eopp", "n": 500} | cell)
+    tables = {"group_metrics": pd.DataFrame(rows), "class_scores": scores_of([[0.5, 0.5]])}
+    frame, finding = of("group_metrics", tables)
+    assert frame["class"].nunique() == 40
+    assert (finding.kind, finding.subject["cls"]) == ("recall_differs", "c59")
+
+
 def test_attributes_are_drawn_by_class_that_differ_most_within_a_class():
     # Groups of the last attribute differ in each class, but not on the whole.
     values = {f"a{index:02d}": [[0.5, 0.5], [0.55, 0.55]] for index in range(30)}

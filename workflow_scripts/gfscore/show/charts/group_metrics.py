@@ -14,8 +14,9 @@ METRICS = {"dp": "Demographic parity", "eopp": "Equal opportunity", "eodd": "Equ
 def fairness(subject: Subject) -> pd.DataFrame:
     """Each metric by class (the positive one against the rest) and attribute, mean over models.
 
-    Beyond 40 classes those with the largest equal opportunity differences remain, in their own order. Source: layout of
-    the projection-fairness paper's Fig. 6, with classes in place of task attributes.
+    Beyond 40 classes those with the largest equal opportunity differences remain, in their own order; those without
+    enough samples come last. Source: layout of the projection-fairness paper's Fig. 6, with classes in place of task
+    attributes.
     """
 
     rows = subject.rows("group_metrics")
@@ -24,7 +25,8 @@ def fairness(subject: Subject) -> pd.DataFrame:
     groups = rows.groupby(keys, sort=False)
     frame = groups.agg(value=("value", "mean"), small=("small", "max"), n=("n", "max")).reset_index()
 
-    opportunity = frame[frame["metric"] == "eopp"].groupby("class_index")["value"].max()
+    enough = (frame["metric"] == "eopp") & ~frame["small"].astype(bool)
+    opportunity = frame["value"].where(enough).groupby(frame["class_index"]).max()
     largest = opportunity.sort_values(ascending=False, kind="stable").index[:MOST_CLASSES]
     frame = frame[frame["class_index"].isin(largest)].sort_values("class_index", kind="stable")
     frame = frame.assign(panel=frame["metric"].map(METRICS), models=rows["label"].nunique())
