@@ -112,7 +112,8 @@ def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
     best = float(np.fmax.reduce(values))
     if np.isnan(best):
         raise UndefinedObjectiveError(
-            "the calibration objective is undefined at every temperature (constant accuracies?)"
+            "undefined at every temperature: fewer than two models, or classes, to rank, or all of them are tied in "
+            "the score or in what it is compared with"
         )
     # Runs of optimal stretches: from a start to before a stop.
     optimal = values >= best - EQUAL
