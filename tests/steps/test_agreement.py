@@ -194,6 +194,20 @@ def test_training_methods_without_a_statistical_test_have_no_decisions(folder, t
     assert rows[["probabilistic", "robust", "robust_low", "error_rate"]].isna().all(axis=None)
 
 
+def test_measures_of_no_sample_in_common_leave_training_methods_without_shares(tmp_path):
+    subsets = {"attacked": {"every": 2}, "probable": {"per_class": 1}}
+    measures = {name: MEASURES[name] | {"subset": subset} for name, subset in subsets.items()}
+    folder = Folder(tmp_path, measures={"clean": MEASURES["clean"]} | measures)
+    for name in ("m0", "m1"):
+        attacked = folder.samples[name, "attacked"][::2]
+        of_each_class = folder.samples[name, "probable"][1::2].groupby("label").head(1)
+        folder.samples[name, "attacked"], folder.samples[name, "probable"] = attacked, of_each_class
+    rows = tabulated(folder.inputs(), folder.names, methods=folder.methods)["training_methods"]
+    assert rows["n"].tolist() == [0, 0]
+    assert rows[["accuracy", "attack_failure_rate", "robust", "robust_low"]].isna().all(axis=None)
+    assert rows["mean"].notna().all()
+
+
 def test_rho_compares_a_training_method_with_the_one_that_it_changes(tmp_path):
     folder = Folder(tmp_path, measures={name: MEASURES[name] for name in ("clean", "attacked")})
     worst, mean = {}, {}

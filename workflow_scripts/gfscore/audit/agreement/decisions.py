@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from gfscore.audit.settings import TrainedModel
 from gfscore.audit.values import AuditValues
-from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure
 from gfscore.measures.probabilistic import Probabilistic
@@ -226,18 +225,18 @@ def training_method_table(
                 "probabilistic": None if probabilistic is None else probabilistic.name,
             }
 
-            # Shares of the samples that all measures have.
+            # Shares of the samples that all measures have; measures of different subsets may have none in common.
             samples = {
                 "clean": audit_values.table(model, clean.name),
                 "adversarial": audit_values.table(model, adversarial.name),
             }
             if probabilistic is not None:
                 samples["probabilistic"] = audit_values.table(model, probabilistic.name)
-            common = common_samples(samples, name=model.label)
+            common = common_samples(samples)
             row["n"] = len(common["clean"])
             row["accuracy"] = common["clean"]["value"].mean()
             row["attack_failure_rate"] = common["adversarial"]["value"].mean()
-            if probabilistic is not None:
+            if probabilistic is not None and row["n"]:
                 row |= _probabilistic_columns(
                     common["probabilistic"],
                     probabilistic,
@@ -271,17 +270,10 @@ def _probabilistic_columns(
     return {**shares, "confidence": confidence, "error_rate": error_rate}
 
 
-def common_samples(samples: Mapping[str, pd.DataFrame], *, name: str) -> dict[str, pd.DataFrame]:
-    """Rows of several samples tables for the samples that all of them have, in the order of the first.
-
-    Raises InputError, naming the model, if there are none.
-    """
+def common_samples(samples: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Rows of several samples tables for the samples that all of them have, in the order of the first."""
     indexed = {kind: table.set_index("sample_id") for kind, table in samples.items()}
     common = set.intersection(*(set(table.index) for table in indexed.values()))
-    if not common:
-        raise InputError(
-            f"{name}: no sample is measured by all of {', '.join(samples)}; give the measures the same subset"
-        )
     first = next(iter(indexed.values()))
     order = first.index[first.index.isin(common)]
     return {kind: table.loc[order] for kind, table in indexed.items()}

@@ -60,6 +60,7 @@ EVIDENCE = (
         [
             MODEL,
             named("Training", "training"),
+            N,
             valued("Accuracy", "accuracy"),
             valued("Attacks fail", "attack_failure_rate"),
             bounded("Robust", "robust_low", "robust_high", 1.0),
