@@ -287,6 +287,16 @@ def test_too_large_a_subset_names_the_measure(files, tmp_path):
         run(files, tmp_path, Recorder(), settings=settings)
 
 
+def test_a_subset_of_one_class_is_refused_before_any_image_is_measured(files, tmp_path):
+    recorder = Recorder()
+    settings = SETTINGS | {"subset": {"every": 5000}}
+    with pytest.raises(
+        InputError, match=r"measures: targeted-8: subset: all of its samples are of one class.* per_class"
+    ):
+        run(files, tmp_path, recorder, settings=settings)
+    assert not recorder.sizes
+
+
 @pytest.mark.parametrize(("search", "stated"), [("auto", None), ("float32", None), ("bfloat16", "bfloat16")])
 def test_the_identity_states_the_arithmetic_of_the_search_where_it_is_not_float32(search, stated, files, tmp_path):
     attack = {"name": "pgd", "steps": 2, "step_size": None, "restarts": 1}

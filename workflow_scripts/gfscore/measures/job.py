@@ -252,13 +252,21 @@ class OpenedJob:
 
 
 def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
-    """Images and classifier of a job, with corrupted copies of the images if the dataset has any."""
+    """Images and classifier of a job, with corrupted copies of the images if the dataset has any.
+
+    Raises InputError for a subset of one class alone, of which no audit can be made.
+    """
     images, dataset = open_described(job.dataset, with_copies=with_copies)
     classifier, model, threads = open_model(job.model, job.checkpoint, dataset, adjustment=job.adjustment)
     rows = np.arange(len(images.labels))
     if job.settings.subset is not None:
         rows = subset_rows(images.labels, job.settings.subset, where=f"measures: {job.measure}")
         images = images.select(rows)
+        if len(np.unique(images.labels)) < 2:
+            raise InputError(
+                f"measures: {job.measure}: subset: all of its samples are of one class, and classes are compared; give "
+                "another subset, such as per_class"
+            )
 
     device = devices.device_of(classifier, job.device, gpu_percent=job.gpu_percent)
     devices.move_to(classifier, device, where=job.weights)
