@@ -10,7 +10,7 @@ import pytest
 from gfscore import audit_values
 from gfscore.audit.findings.finding import RANKED
 from gfscore.audit.settings import TrainedModel
-from gfscore.audit.tables import AuditTables
+from gfscore.audit.tables import TABLES, AuditTables
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
@@ -19,9 +19,11 @@ from gfscore.show.page.first_screen import evidence_by_class, facts
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
+from gfscore.show.page.sections.groups import of_groups
 from gfscore.show.page.sections.results import _numbers, of_certainty, of_models
 from gfscore.show.page.sections.trust import of_trust
 from gfscore.statistics.margins import SCALE
+from gfscore.tables.parquet_tables import typed_frame
 from helpers.pages import audit_for_page
 from helpers.synthetic_audits import synthetic_audit
 
@@ -149,6 +151,31 @@ def test_agreement_over_classes_is_not_said_to_be_over_models():
     (detail,) = (detail for detail in of_trust(contents) if detail is not None and "agree" in detail.summary)
     assert "over the classes of a model" in detail.summary
     assert detail.table.rows[0][:3] == ["net", "clean", "great-softmax"]
+
+
+def test_rows_of_two_measures_of_one_kind_are_told_apart():
+    model = {"dataset": "toy", "threat": "none", "model": "net"}
+    cls = {"class_index": 0, "class_name": "cat"}
+    made = {
+        "refutations": {"n": 9, "attacked": 9, "refuted": 0, "allowed": 1},
+        "class_shares": {**cls, "n": 9, "robust": 5, "low": 0.2, "high": 0.9},
+        "target_predictors": {"definition": "success", "rho_cfps": 0.5, "rho_miss_rate": 0.4},
+        "class_errors": {**cls, "corruption": "fog", "severity": 1, "recall": 0.5},
+    }
+    frames = {}
+    for name, row in made.items():
+        frames[name] = typed_frame(TABLES[name], [model | row | {"measure": measure} for measure in "ab"])
+    pairs = [{"training": "PGD", "n": 9, "adversarial": "pgd", "probabilistic": test} for test in "ab"]
+    frames["training_methods"] = typed_frame(TABLES["training_methods"], [model | pair for pair in pairs])
+    empty = pd.DataFrame()
+    contents = SimpleNamespace(measure="clean", tables=AuditTables(empty, empty, empty, others=frames))
+    contents.rows = lambda name: Contents.rows(contents, name)
+    contents.table_details = lambda *given, **settings: Contents.table_details(contents, *given, **settings)
+    details = [*of_trust(contents), *of_groups(contents)]
+    tables = {detail.table.file: detail.table.rows for detail in details if detail is not None}
+    assert set(tables) == set(frames)
+    for rows in tables.values():
+        assert len({tuple(row) for row in rows}) == 2
 
 
 def test_a_class_without_samples_is_none_of_as_many_as_the_others():

@@ -51,8 +51,13 @@ def of_groups(contents: Contents) -> Iterator[Detail | None]:
     yield _corruption_errors(contents)
     class_errors = contents.rows("class_errors")
     corrupted = class_errors[class_errors["corruption"].notna()]
-    means = corrupted.groupby(["corruption", "severity"], sort=False)["recall"].mean().reset_index()
-    columns = [named("Corruption", "corruption"), counted("Severity", "severity"), valued("Accuracy", "recall")]
+    means = corrupted.groupby(["measure", "corruption", "severity"], sort=False)["recall"].mean().reset_index()
+    columns = [
+        MEASURE,
+        named("Corruption", "corruption"),
+        counted("Severity", "severity"),
+        valued("Accuracy", "recall"),
+    ]
     summary = "Accuracy under each corruption, mean over models and classes"
     yield contents.table_details(summary, means.sort_values("recall"), "class_errors", "Corruptions", columns)
 

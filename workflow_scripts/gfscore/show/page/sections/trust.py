@@ -30,6 +30,7 @@ EVIDENCE = (
         "Certificates that attacks broke, against what chance allows",
         [
             MODEL,
+            MEASURE,
             N,
             counted("Attacked", "attacked"),
             counted("Broken", "refuted"),
@@ -46,6 +47,7 @@ EVIDENCE = (
         "Statistical tests: robust, not robust and undecided samples",
         [
             MODEL,
+            MEASURE,
             CLASS,
             N,
             counted("Robust", "robust"),
@@ -60,6 +62,8 @@ EVIDENCE = (
         [
             MODEL,
             named("Training", "training"),
+            named("Attacks", "adversarial"),
+            named("Test", "probabilistic"),
             N,
             valued("Accuracy", "accuracy"),
             valued("Attacks fail", "attack_failure_rate"),
@@ -74,6 +78,7 @@ EVIDENCE = (
         "What predicts into which class attacks succeed",
         [
             MODEL,
+            MEASURE,
             named("Success as", "definition"),
             valued("with CFPS", "rho_cfps", signed),
             valued("with 1 - recall", "rho_miss_rate", signed),
