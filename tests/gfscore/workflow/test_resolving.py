@@ -267,7 +267,7 @@ def test_files_that_values_come_from_are_listed_whatever_their_names(tmp_path):
     unused.write_text("datasets: {unused: {source: digits}}\n")
     text = rendered(configured([base, mine, unused], {}, thorough=False), "digits")
     named = origins(text)
-    assert named is not None and named.files == [str(base), str(mine)]
+    assert named.files == [str(base), str(mine)]
 
 
 def test_an_address_is_written_without_its_query(tmp_path):

@@ -124,15 +124,13 @@ def holds_other_values(path: Path | str, text: str) -> bool:
     return bool(before != yaml.safe_load(text))
 
 
-def origins(text: str) -> Origins | None:
-    """Origins that a text of `rendered` names; None for a text of an earlier version, which names no files."""
+def origins(text: str) -> Origins:
+    """Origins that a text of `rendered` names."""
     values = {}
     for line in text.splitlines():
         for start in (FILES, OVERRIDES):
             if line.startswith(start):
                 values[start] = json.loads(line.removeprefix(start))
-    if FILES not in values:
-        return None
     return Origins(values[FILES], values.get(OVERRIDES, {}))
 
 
