@@ -200,7 +200,7 @@ _TRAINING = {
     "threat": None,
     "coefficients": {"rotation": 0, "shift": 0.06, "scale": 0.1, "flip": True},
 }
-_COSINE = {"schedule": "cosine", "warmup_epochs": 1, "clip_norm": 1.0, "mixed_precision": False, "augmentation": None}
+_COSINE = {"warmup_epochs": 1, "clip_norm": 1.0, "mixed_precision": False, "augmentation": None}
 
 TRAININGS = {
     "convolutions": {

@@ -7,7 +7,7 @@ the Snakefile reads them.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -84,11 +84,11 @@ class Augmentation(Closed):
 
 
 class Recipe(Closed):
-    """Training procedure of an entry with `recipe`; without one, the learning rate has one cycle, in float32."""
+    """Training procedure of an entry with `recipe`: after the warm-up the learning rate falls by half a cosine to 0.
 
-    schedule: Literal["cosine"] = Field(
-        "cosine", description="Schedule of the learning rate after the warm-up: half a cosine down to 0."
-    )
+    Without one, the learning rate has one cycle, in float32.
+    """
+
     warmup_epochs: Annotated[Number, Field(ge=0)] = Field(0, description="Epochs of linear warm-up.")
     clip_norm: Positive | None = Field(None, description="Largest l2 norm of the gradient; null for no clipping.")
     mixed_precision: bool = Field(
