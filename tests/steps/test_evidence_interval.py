@@ -4,11 +4,12 @@ import contextlib
 import re
 
 import pytest
+import yaml
 
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.errors import InputError
 from gfscore.measures import named_measures
-from gfscore.show.exports.cards import model_cards
+from gfscore.show.exports.cards import evaluation_results, model_cards
 from gfscore.show.exports.latex_tables import class_table, model_table
 from gfscore.tables.parquet_tables import read_table
 from gfscore.workflow.catalogue import CATALOGUE
@@ -98,8 +99,14 @@ def test_papers_and_cards_print_both_ends(results):
     assert re.search(r"good & 0\.800--0\.900 & 0\.700--0\.850 & 0\.660--0\.800 & 0\.720--0\.850", by_class)
     by_model = model_table(summary, about, name=BAND, fp_lambda=0.5, calibrations={})
     assert all(title in by_model for title in ("Score at most", "WCR at most"))
+    assert "largest value, elsewhere at their smallest." in by_model
     cards = model_cards(summary, measures, audit="toy", title="Toy", digest="d", classes=3, fp_lambda=0.5)
     assert "0.660 to 0.800" in cards["none__good"] and "most: 0.8" in cards["none__good"]
+    # RDI and the others have one end, and say which.
+    assert "a single number counts them at their smallest value" in cards["none__good"]
+    entries = evaluation_results(summary, measures, hub_dataset="a/b", date="2026-01-01", fp_lambda=0.5)
+    rdi = next(entry for entry in yaml.safe_load(entries["none__good"]) if entry["dataset"]["task_id"].endswith("rdi"))
+    assert "open samples at their smallest value" in rdi["notes"]
 
 
 def test_attacks_fail_a_model_whatever_is_proven(folder):

@@ -21,6 +21,11 @@ from gfscore.measures import NamedMeasure
 MARKDOWN_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>|#~&"})
 """What Markdown and HTML would read as a command."""
 
+OPEN_SAMPLES = (
+    "Where samples are open, a single number counts them at their smallest value, whether that makes it better or "
+    "worse; its interval allows for all their values."
+)
+
 
 def model_cards(
     summary: pd.DataFrame,
@@ -88,6 +93,8 @@ def model_cards(
             *_card_table(by_measure, measures, classes, fp_lambda),
             "",
         ]
+        if (by_measure["value_most"] > by_measure["value"]).any():
+            lines += [OPEN_SAMPLES, ""]
         lines += [f"- {_markdown(name)}: {measures[name].description.explanation}" for name in by_measure.index]
         lines.append("")
         if findings:
@@ -151,6 +158,8 @@ def _notes(metric: Mapping[str, Any]) -> str:
     parts = [metric["name"], arguments["direction"]]
     if "most" in arguments:
         parts.append(f"up to {upper_bound(arguments['most'])} with open samples at their largest value")
+    if "open_samples" in arguments:
+        parts.append(f"open samples {arguments['open_samples']}")
     if arguments.get("low") is not None and arguments.get("high") is not None:
         bounds = interval(arguments["low"], arguments["high"])
         parts.append(f"{percent(arguments['confidence'])} interval {bounds}")
@@ -178,6 +187,8 @@ def _card_metrics(named: NamedMeasure, row: pd.Series, fp_lambda: float) -> list
         arguments["direction"] = f"{'higher' if metric.direction > 0 else 'lower'} is better"
         if named.description.undecided and f"{metric.name}_most" in row:
             arguments["most"] = float(row[f"{metric.name}_most"])
+        elif row["value_most"] > row["value"]:
+            arguments["open_samples"] = "at their smallest value"
         entry = {
             "type": kind,
             "name": f"{named.description.title} ({named.name}): {_meaning(metric, row, printable, fp_lambda)}",

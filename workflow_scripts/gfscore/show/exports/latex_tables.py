@@ -113,7 +113,7 @@ def model_table(
     frame["Score"] = uncalibrated["value"]
     if measure.undecided:
         frame["Score at most"] = uncalibrated["value_most"]
-        notes.append("At most: open samples count at their largest value.")
+        notes.append("At most: open samples count at their largest value, elsewhere at their smallest.")
 
     objectives = summary.loc[summary["calibration"] != UNCALIBRATED, "calibration"].unique().tolist()
     if objectives:
