@@ -97,12 +97,19 @@ def test_the_digest_changes_with_pixels_labels_and_order():
     assert len(digests) == 6
 
 
-def test_a_streaming_source_needs_no_array():
-    def stream(batch_size):
-        for start in range(0, 5, batch_size):
-            yield np.full((min(batch_size, 5 - start), 1, 8, 8), 0.25, dtype=np.float32)
+def streaming(kind):
+    """Five samples whose images are those of a subclass of ImageSet."""
+    labels = np.zeros(5, dtype=np.int32)
+    return kind(sample_id=np.array(list("abcde")), labels=labels, image_shape=(1, 8, 8), preprocessing="none")
 
-    images = ImageSet(np.array(list("abcde")), np.zeros(5, dtype=np.int32), (1, 8, 8), "none", stream)
+
+def test_a_streaming_source_needs_no_array():
+    class Streamed(ImageSet):
+        def stream(self, batch_size):
+            for start in range(0, 5, batch_size):
+                yield np.full((min(batch_size, 5 - start), 1, 8, 8), 0.25, dtype=np.float32)
+
+    images = streaming(Streamed)
     assert [len(batch) for batch in images.batches(2)] == [2, 2, 1]
     kept = make(np.full((5, 1, 8, 8), 0.25, dtype=np.float32), np.zeros(5), list("abcde"))
     assert images.digest == kept.digest
@@ -113,12 +120,23 @@ def test_a_streaming_source_needs_no_array():
     [(1.5, 5, "outside"), (np.nan, 5, "outside"), (0.5, 4, "4 images for 5 labels"), (0.5, 6, "6 images for 5")],
 )
 def test_a_stream_that_breaks_its_promise_is_refused(value, count, message):
-    def stream(batch_size):
-        yield np.full((count, 1, 8, 8), value, dtype=np.float32)
+    class Streamed(ImageSet):
+        def stream(self, batch_size):
+            yield np.full((count, 1, 8, 8), value, dtype=np.float32)
 
-    images = ImageSet(np.array(list("abcde")), np.zeros(5, dtype=np.int32), (1, 8, 8), "none", stream)
-    with pytest.raises(InputError, match=message):
-        list(images.batches(10))
+    for read in (ImageSet.batches, ImageSet.stored_batches):
+        with pytest.raises(InputError, match=message):
+            list(read(streaming(Streamed), 10))
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((5, 1, 8, 8), "uint8"), ((5, 1, 8, 8), "float64"), ((5, 8, 8, 1), "f4")])
+def test_a_stream_of_another_shape_or_type_is_refused(shape, dtype):
+    class Streamed(ImageSet):
+        def stream(self, batch_size):
+            yield np.zeros(shape, dtype)
+
+    with pytest.raises(InputError, match=r"images from row 0 on are .*expected float32 \(1, 8, 8\)"):
+        list(streaming(Streamed).batches(10))
 
 
 def test_every_layout_of_an_npz_gives_the_same_images(saved):

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +8,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.core.errors import InputError
 from gfscore.images import decoding, encoded
 from gfscore.images.datasets import load_all, open_images
-from gfscore.images.image_set import ImageSet, from_arrays
+from gfscore.images.image_set import ImageSet, LabelsAlone, from_arrays
 from gfscore.images.manifests import open_and_compare, open_and_describe, open_described
 from gfscore.images.subsets import draw_of_each_class, draw_subset, first_rows, half_rows
 from gfscore.tables.parquet_tables import read_table
@@ -88,11 +86,13 @@ def test_a_subset_of_a_source_is_recorded_and_keeps_the_order():
 
 
 def test_a_stream_is_selected_from_without_being_held():
-    def stream(batch_size):
-        for start in range(0, 10, batch_size):
-            yield np.full((min(batch_size, 10 - start), 1, 8, 8), start / 10, dtype=np.float32)
+    class Streamed(ImageSet):
+        def stream(self, batch_size):
+            for start in range(0, 10, batch_size):
+                yield np.full((min(batch_size, 10 - start), 1, 8, 8), start / 10, dtype=np.float32)
 
-    images = ImageSet(np.array(list("abcdefghij")), np.arange(10, dtype=np.int32), (1, 8, 8), "none", stream)
+    names, labels = np.array(list("abcdefghij")), np.arange(10, dtype=np.int32)
+    images = Streamed(sample_id=names, labels=labels, image_shape=(1, 8, 8), preprocessing="none")
     part = images.select(np.array([0, 5, 9])).select(np.array([1, 2]))
     assert part.sample_id.tolist() == ["f", "j"]
     assert [batch[:, 0, 0, 0].tolist() for batch in part.batches(2)] == [[np.float32(0.4)], [np.float32(0.8)]]
@@ -100,12 +100,15 @@ def test_a_stream_is_selected_from_without_being_held():
     assert held.select(np.array([2])).labels.tolist() == [2]
 
 
-def test_a_part_has_a_digest_of_its_own_even_where_the_source_states_one():
-    held = from_arrays(np.zeros((3, 1, 8, 8)), [0, 1, 2], sample_id=list("abc"), preprocessing="none")
-    stated = [replace(held, content_digest=lambda text=text: text * 64) for text in "01"]
-    parts = [images.select(np.array(rows)) for images in stated for rows in ([0, 1], [0, 2])]
-    assert len({images.digest for images in [*parts, *stated, held]}) == 7
-    assert parts[0].digest == stated[0].select(np.array([0, 1])).digest
+def test_parts_of_labels_without_images_have_digests_of_their_own():
+    wholes = [
+        LabelsAlone(sample_id=np.array(list(names)), labels=np.arange(3, dtype=np.int32), path="y.npy")
+        for names in ("abc", "abd")
+    ]
+    parts = [labels.select(np.array(rows)) for labels in wholes for rows in ([0, 1], [0, 2])]
+    assert len({labels.digest for labels in [*parts, *wholes]}) == 6
+    assert parts[0].digest == wholes[0].select(np.array([0, 1])).digest
+    assert parts[0].digest_covers == "labels, identifiers"
 
 
 @given(st.lists(st.integers(0, 4), min_size=5, max_size=80), st.integers(0, 2**256 - 1))

@@ -17,7 +17,7 @@ from gfscore.images.corruptions.parameters import PARAMETERS, SEVERITIES
 from gfscore.images.dataset_source import CorruptedCopies, Preprocessing
 from gfscore.images.decoding import describe
 from gfscore.images.encoded import from_files
-from gfscore.images.image_set import DIGEST_BATCH, Condition, Copies, ImageSet, unit_range
+from gfscore.images.image_set import DIGEST_BATCH, Copies, ImageSet, unit_range
 from gfscore.images.listing import visible
 from gfscore.tables.binary_files import opened
 
@@ -49,21 +49,17 @@ def open_copies(settings: CorruptedCopies, images: ImageSet) -> Copies:
     root = Path(settings.path)
     severities = settings.severities or list(range(1, SEVERITIES + 1))
     corruptions = corruptions_in(root, settings.corruptions)
-    source: _StoredArrays | _StoredFiles
-    if (root / f"{corruptions[0]}.npy").is_file():
-        require_as_stored(root, settings.preprocessing)
-        arrays = {name: _copies_in_array(root, name, severities, images) for name in corruptions}
-        source = _StoredArrays(arrays)
-    else:
-        source = _StoredFiles(root, images, settings.preprocessing)
+    conditions = tuple(product(corruptions, severities))
+    rows = np.arange(len(images))
     shape = " ".join(map(str, images.image_shape))
-    return Copies(
-        conditions=tuple(product(corruptions, severities)),
-        rows=np.arange(len(images)),
-        read=source.read,
-        stored=source.stored,
-        form=f"{shape} {describe(settings.preprocessing)}",
-    )
+    form = f"{shape} {describe(settings.preprocessing)}"
+    if not (root / f"{corruptions[0]}.npy").is_file():
+        return _EncodedCopies(
+            conditions=conditions, rows=rows, form=form, root=root, images=images, preprocessing=settings.preprocessing
+        )
+    require_as_stored(root, settings.preprocessing)
+    arrays = {name: _copies_in_array(root, name, severities, images) for name in corruptions}
+    return _ArrayCopies(conditions=conditions, rows=rows, form=form, arrays=arrays)
 
 
 def corruptions_in(root: Path, chosen: Sequence[str] | None) -> list[str]:
@@ -108,47 +104,42 @@ def arrays_of_severity(root: Path, corruption: str, severity: int) -> tuple[NDAr
     return pixels[rows], labels[rows]
 
 
-@dataclass(frozen=True)
-class _StoredArrays:
+@dataclass(frozen=True, kw_only=True)
+class _ArrayCopies(Copies):
     # Copies (5, N, H, W, C) uint8 by corruption.
 
     arrays: dict[str, NDArray[np.uint8]]
 
-    def read(self, condition: Condition, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        corruption, severity = condition
-        return unit_range(self.arrays[corruption][severity - 1][rows])
+    def corrupted(self, corruption: str, severity: int) -> NDArray[np.float32]:
+        return unit_range(self.arrays[corruption][severity - 1][self.rows])
 
-    def stored(self, condition: Condition, rows: NDArray[np.int64]) -> Iterator[memoryview]:
-        corruption, severity = condition
-        for start in range(0, len(rows), DIGEST_BATCH):
-            batch = rows[start : start + DIGEST_BATCH]
+    def contents(self, corruption: str, severity: int) -> Iterator[memoryview]:
+        for start in range(0, len(self.rows), DIGEST_BATCH):
+            batch = self.rows[start : start + DIGEST_BATCH]
             yield np.ascontiguousarray(self.arrays[corruption][severity - 1][batch]).data
 
 
-@dataclass(frozen=True)
-class _StoredFiles:
+@dataclass(frozen=True, kw_only=True)
+class _EncodedCopies(Copies):
     # Encoded copies in the folders of the conditions, which have the names of the samples.
 
     root: Path
     images: ImageSet
     preprocessing: Preprocessing
 
-    def read(self, condition: Condition, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        return np.concatenate(list(self._image_set(condition, rows).batches(DIGEST_BATCH)))
+    def corrupted(self, corruption: str, severity: int) -> NDArray[np.float32]:
+        return np.concatenate(list(self._image_set(corruption, severity).batches(DIGEST_BATCH)))
 
-    def stored(self, condition: Condition, rows: NDArray[np.int64]) -> Iterator[bytes]:
-        hashes = self._image_set(condition, rows).hashes
-        assert hashes is not None  # encoded images have them
-        yield from hashes()
+    def contents(self, corruption: str, severity: int) -> Iterator[bytes]:
+        return self._image_set(corruption, severity).hashes()
 
-    def _image_set(self, condition: Condition, rows: NDArray[np.int64]) -> ImageSet:
-        corruption, severity = condition
+    def _image_set(self, corruption: str, severity: int) -> ImageSet:
         folder = self.root / corruption / str(severity)
-        names = self.images.sample_id[rows]
+        names = self.images.sample_id[self.rows]
         copies = from_files(
             folder,
             names.tolist(),
-            self.images.labels[rows],
+            self.images.labels[self.rows],
             sample_id=names,
             preprocessing=self.preprocessing,
             where=folder,

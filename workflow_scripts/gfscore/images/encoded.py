@@ -6,11 +6,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import regular_bytes
 from gfscore.images.dataset_source import Preprocessing
 from gfscore.images.decoding import describe, orientation_of, prepare
-from gfscore.images.image_set import DecodedImage, ImageSet, labelled_name, unit_range, whole_labels
+from gfscore.images.image_set import DIGITS, ImageSet, labelled_name, whole_labels
 
 WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
@@ -30,6 +30,13 @@ COVERS = "encoded images, labels, identifiers and preprocessing"
 
 class DifferentSizes(InputError):
     """An image has another size than the first of its set."""
+
+
+class DecodedImage(NamedTuple):
+    """An image after decoding and preprocessing: its shape (H, W, C), and the SHA-256 of its shape and pixels."""
+
+    shape: tuple[int, ...]
+    digest: bytes
 
 
 Blob = tuple[str, Callable[[], bytes]]
@@ -72,7 +79,7 @@ def from_encoded(
     Returns
     -------
     ImageSet
-        Its `content_digest` is the SHA-256 of the line "gfscore encoded images 1 C H W", the preprocessing in words and
+        Its `digest` is the SHA-256 of the line "gfscore encoded images 1 C H W", the preprocessing in words and
         a newline, then per sample its identifier in UTF-8, a zero byte, the label as little-endian int32 and the 32
         bytes of the SHA-256 of the encoded image.
 
@@ -84,35 +91,18 @@ def from_encoded(
     # ASSUME: equal bytes decode to equal pixels; another version of Pillow's decoders may round differently by 1/255.
     names = np.asarray(sample_id, dtype=str)
     classes = whole_labels(np.asarray(labels), len(names), where)
-
-    def of_rows(rows: NDArray[np.int64]) -> ImageSet:
-        first = next(iter(blobs(rows[:1])))
-        height, width, channels = _pixels(first, preprocessing).shape
-        images = _EncodedImages(
-            blobs=blobs,
-            rows=rows,
-            sample_id=names[rows],
-            labels=classes[rows],
-            image_shape=(channels, height, width),
-            preprocessing=preprocessing,
-        )
-        return ImageSet(
-            sample_id=images.sample_id,
-            labels=images.labels,
-            image_shape=images.image_shape,
-            preprocessing=describe(preprocessing),
-            stream=images.stream,
-            stored=images.stored,
-            class_names=class_names,
-            content_digest=images.content_digest,
-            digest_covers=COVERS,
-            choose=lambda chosen: of_rows(rows[chosen]),
-            hashes=images.hashes,
-            decoded=images.decoded,
-            orientations=images.orientations,
-        )
-
-    return of_rows(np.arange(len(classes)))
+    rows = np.arange(len(classes))
+    return EncodedImages(
+        sample_id=names,
+        labels=classes,
+        image_shape=_first_shape(blobs, rows, preprocessing),
+        preprocessing=describe(preprocessing),
+        class_names=class_names,
+        digest_covers=COVERS,
+        blobs=blobs,
+        rows=rows,
+        decoding=preprocessing,
+    )
 
 
 def from_files(
@@ -179,22 +169,27 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], *, ahead
                 future.cancel()
 
 
-@dataclass(frozen=True)
-class _EncodedImages:
-    # Encoded images of n rows of a dataset; identifiers (n,) and labels (n,) are those of the rows.
+@dataclass(frozen=True, kw_only=True)
+class EncodedImages(ImageSet):
+    """Images that are stored encoded, and decoded when they are read.
+
+    Attributes
+    ----------
+    blobs : callable
+        See from_encoded.
+    rows : ndarray of shape (N,), int64
+        Rows of the N images in the source, ascending.
+    decoding : CenterCrop, Squash or AsStored
+        What `decoding.prepare` does to every image.
+    """
 
     blobs: Blobs
     rows: NDArray[np.int64]
-    sample_id: NDArray[np.str_]
-    labels: NDArray[np.int32]
-    image_shape: tuple[int, int, int]
-    preprocessing: Preprocessing
+    decoding: Preprocessing
 
-    def stream(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
-        return map(unit_range, self.stored(batch_size))
-
-    def stored(self, batch_size: int) -> Iterator[NDArray[np.uint8]]:
-        decode = partial(_pixels, preprocessing=self.preprocessing)
+    def stream(self, batch_size: int) -> Iterator[NDArray[np.uint8]]:
+        """Yield decoded pixels (n, H, W, C), of exactly `batch_size` images except the last."""
+        decode = partial(_pixels, preprocessing=self.decoding)
         # One batch ahead, so that images are decoded while the network computes.
         waiting = max(1, WAITING // math.prod(self.image_shape))
         images = in_order(decode, self.blobs(self.rows), ahead=min(batch_size + WORKERS, waiting))
@@ -209,25 +204,52 @@ class _EncodedImages:
                     )
             yield np.stack(batch)
 
+    def _part(self, rows: NDArray[np.int64]) -> ImageSet:
+        # Images that are not asked for are not read.
+        chosen = self.rows[rows]
+        return replace(
+            self,
+            sample_id=self.sample_id[rows],
+            labels=self.labels[rows],
+            image_shape=_first_shape(self.blobs, chosen, self.decoding),
+            rows=chosen,
+        )
+
     def hashes(self) -> Iterator[bytes]:
+        """Yield the SHA-256 of each encoded image, which is not decoded."""
         return self._of_each(_hash)
 
     def decoded(self) -> Iterator[DecodedImage]:
-        return self._of_each(partial(_decoded_image, preprocessing=self.preprocessing))
+        """Yield what each image is after decoding, whatever its size."""
+        return self._of_each(partial(_decoded_image, preprocessing=self.decoding))
 
     def orientations(self) -> Iterator[int]:
+        """Yield the EXIF orientation of each image, 1 to 8."""
         return self._of_each(_orientation)
 
-    def content_digest(self) -> str:
+    @cached_property
+    def pixel_digests(self) -> NDArray[np.str_]:
+        """Digests of the decoded images, (N,) str, see ImageSet."""
+        return np.array([image.digest.hex()[:DIGITS] for image in self.decoded()])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of encoded images, labels and identifiers, see from_encoded."""
         shape = "{} {} {}".format(*self.image_shape)
-        header = f"gfscore encoded images 1 {shape}\n{describe(self.preprocessing)}\n"
-        state = hashlib.sha256(header.encode())
+        state = hashlib.sha256(f"gfscore encoded images 1 {shape}\n{self.preprocessing}\n".encode())
         for name, label, content in zip(self.sample_id, self.labels, self.hashes(), strict=True):
             state.update(labelled_name(name, label) + content)
         return state.hexdigest()
 
     def _of_each(self, function: Callable[[Blob], Result]) -> Iterator[Result]:
         return in_order(function, self.blobs(self.rows), ahead=4 * WORKERS)
+
+
+def _first_shape(blobs: Blobs, rows: NDArray[np.int64], preprocessing: Preprocessing) -> tuple[int, int, int]:
+    # (C, H, W) of the first image of some rows.
+    first = next(iter(blobs(rows[:1])))
+    height, width, channels = _pixels(first, preprocessing).shape
+    return channels, height, width
 
 
 def _pixels(blob: Blob, preprocessing: Preprocessing) -> NDArray[np.uint8]:

@@ -1,11 +1,12 @@
 """ImageSet, the labelled images of a source, and their corrupted copies."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,22 +23,17 @@ DIGITS = 32
 Condition = tuple[str, int]
 """A corruption and its severity."""
 
-Stored = bytes | memoryview
-"""Content of images for a digest: their pixels, or the hash of an encoded image."""
+StoredBatch = NDArray[np.uint8] | NDArray[np.float32]
+"""Images as a source stores them: pixels (n, H, W, C) uint8, or images (n, C, H, W) float32 in [0, 1]."""
 
-Pixels = TypeVar("Pixels", NDArray[np.uint8], NDArray[np.float32])
-
-
-class DecodedImage(NamedTuple):
-    """An image after decoding and preprocessing: its shape (H, W, C), and the SHA-256 of its shape and pixels."""
-
-    shape: tuple[int, ...]
-    digest: bytes
+Batch = TypeVar("Batch", bound=StoredBatch)
 
 
-@dataclass(frozen=True)
-class Copies:
+@dataclass(frozen=True, kw_only=True)
+class Copies(ABC):
     """Corrupted copies of N images: one copy of every image for every condition.
+
+    A subclass reads copies of one kind of storage.
 
     Attributes
     ----------
@@ -45,23 +41,21 @@ class Copies:
         Pairs of corruption and severity.
     rows : ndarray of shape (N,), int64
         Positions of the N images in the files of the copies.
-    read : callable
-        `read(condition, rows)` returns the copies at rows (n,), (n, C, H, W) float32 in [0, 1].
-    stored : callable
-        `stored(condition, rows)` yields the content of these copies for a digest, without decoding them.
     form : str
         Shape and preprocessing of the copies, in words.
     """
 
     conditions: tuple[Condition, ...]
     rows: NDArray[np.int64]
-    read: Callable[[Condition, NDArray[np.int64]], NDArray[np.float32]]
-    stored: Callable[[Condition, NDArray[np.int64]], Iterator[Stored]]
     form: str
 
+    @abstractmethod
     def corrupted(self, corruption: str, severity: int) -> NDArray[np.float32]:
         """Copies with one corruption at one severity, (N, C, H, W) float32 in [0, 1]."""
-        return self.read((corruption, severity), self.rows)
+
+    @abstractmethod
+    def contents(self, corruption: str, severity: int) -> Iterator[bytes | memoryview]:
+        """Yield the content of these copies for a digest, without decoding them: pixels, or hashes of images."""
 
     def select(self, rows: NDArray[np.int64]) -> "Copies":
         """Copies of the images `rows` (n,)."""
@@ -73,14 +67,17 @@ class Copies:
         state = hashlib.sha256(f"gfscore corrupted copies 1 {self.form}\n".encode())
         for corruption, severity in self.conditions:
             state.update(f"{corruption}/{severity}\n".encode())
-            for content in self.stored((corruption, severity), self.rows):
+            for content in self.contents(corruption, severity):
                 state.update(content)
         return state.hexdigest()
 
 
-@dataclass(frozen=True)
-class ImageSet:
+@dataclass(frozen=True, kw_only=True)
+class ImageSet(ABC):
     """N labelled images in a fixed order, read in batches.
+
+    A subclass reads images of one kind of storage: it has `stream`, and overrides what its storage can do without
+    decoding or reading all images.
 
     Attributes
     ----------
@@ -92,77 +89,56 @@ class ImageSet:
         (C, H, W); (0, 0, 0) for labels without images.
     preprocessing : str
         What was done to the stored pixels, in words.
-    stream : callable
-        `stream(batch_size)` yields arrays (n, C, H, W) float32 in [0, 1], n <= batch_size, in the order of `sample_id`,
-        from the first sample on at every call.
     class_names : sequence of str, optional
         Names of labels 0..K-1 in the data.
-    content_digest : callable, optional
-        `content_digest()` returns a SHA-256 (hex) of the data for which no image is decoded.
     digest_covers : str
         Data that the digest covers, in words.
-    choose : callable, optional
-        `choose(rows)` returns the ImageSet of some rows, for sources that need not read the others.
-    hashes : callable, optional
-        `hashes()` yields the SHA-256 (bytes) of each stored image, for sources that need not decode it.
-    decoded : callable, optional
-        `decoded()` yields a DecodedImage of each image that is stored encoded, whatever its size.
-    orientations : callable, optional
-        `orientations()` yields the EXIF orientation, 1 to 8, of each image that is stored encoded.
     copies : Copies, optional
         Corrupted copies of the images.
-    stored : callable, optional
-        `stored(batch_size)` yields batches of pixels (n, H, W, C) uint8, for sources that store them; `unit_range`
-        makes the images of them.
     """
 
     sample_id: NDArray[np.str_]
     labels: NDArray[np.int32]
     image_shape: tuple[int, int, int]
     preprocessing: str
-    stream: Callable[[int], Iterator[NDArray[np.float32]]]
     class_names: Sequence[str] | None = None
-    content_digest: Callable[[], str] | None = None
     digest_covers: str = "pixels, labels and identifiers"
-    choose: Callable[[NDArray[np.int64]], "ImageSet"] | None = None
-    hashes: Callable[[], Iterator[bytes]] | None = None
-    decoded: Callable[[], Iterator[DecodedImage]] | None = None
-    orientations: Callable[[], Iterator[int]] | None = None
     copies: Copies | None = None
-    stored: Callable[[int], Iterator[NDArray[np.uint8]]] | None = None
 
     def __len__(self) -> int:
         """Return the number of samples N."""
         return len(self.labels)
 
+    @abstractmethod
+    def stream(self, batch_size: int) -> Iterator[StoredBatch]:
+        """Yield the images as they are stored, n <= batch_size at a time, from the first sample on at every call.
+
+        Pixels (n, H, W, C) uint8, of which `unit_range` makes images, or images (n, C, H, W) float32 in [0, 1].
+        """
+
     def batches(self, batch_size: int) -> Iterator[NDArray[np.float32]]:
         """Yield the images, (n, C, H, W) float32 in [0, 1], in order; InputError for another shape, dtype or range."""
+        return self._checked(map(_as_images, self.stream(batch_size)))
+
+    def stored_batches(self, batch_size: int) -> Iterator[StoredBatch]:
+        """Yield batches of pixels (n, H, W, C) uint8 if the source stores them, else of images, see `batches`."""
+        return self._checked(self.stream(batch_size))
+
+    def _checked(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        channels, height, width = self.image_shape
         count = 0
-        for images in self.stream(batch_size):
-            if images.dtype != np.float32 or images.shape[1:] != self.image_shape:
+        for batch in batches:
+            shape = (height, width, channels) if batch.dtype == np.uint8 else self.image_shape
+            if batch.dtype not in (np.uint8, np.float32) or batch.shape[1:] != shape:
                 raise InputError(
-                    f"images from row {count} on are {images.dtype} {images.shape[1:]}; "
+                    f"images from row {count} on are {batch.dtype} {batch.shape[1:]}; "
                     f"expected float32 {self.image_shape}: check the preprocessing of this dataset"
                 )
             # Negated, so that NaN is refused too: every comparison with it is false.
-            if not (images.min() >= 0 and images.max() <= 1):
+            if batch.dtype == np.float32 and not (batch.min() >= 0 and batch.max() <= 1):
                 raise InputError(f"images from row {count} on have pixels outside [0, 1]: check the value range")
-            count += len(images)
-            yield images
-        self._require_count(count)
-
-    def stored_batches(self, batch_size: int) -> Iterator[NDArray[np.uint8] | NDArray[np.float32]]:
-        """Yield batches of pixels (n, H, W, C) uint8 if the source stores them, else of images, see `batches`."""
-        if self.stored is None:
-            yield from self.batches(batch_size)
-            return
-        count = 0
-        for pixels in self.stored(batch_size):
-            count += len(pixels)
-            yield pixels
-        self._require_count(count)
-
-    def _require_count(self, count: int) -> None:
+            count += len(batch)
+            yield batch
         if count != len(self):
             raise InputError(f"{count} images for {len(self)} labels; give one label per image")
 
@@ -187,6 +163,8 @@ class ImageSet:
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
         """Image set of the samples `rows` (n,), ascending and distinct, with their corrupted copies."""
         part = self._part(rows)
+        if self.copies is not None:
+            part = replace(part, copies=self.copies.select(rows))
         # A subset takes over digests of pixels that are known, so that it decodes no image for them.
         digests = vars(self).get("pixel_digests")
         if digests is not None:
@@ -194,28 +172,22 @@ class ImageSet:
         return part
 
     def _part(self, rows: NDArray[np.int64]) -> "ImageSet":
-        copies = self.copies
-        if copies is not None:
-            copies = copies.select(rows)
-        if self.choose is not None:
-            return replace(self.choose(rows), class_names=self.class_names, copies=copies)
-
-        def content_digest() -> str:
-            numbers = " ".join(map(str, rows))
-            return hashlib.sha256(f"gfscore rows 1 {self.digest} {numbers}".encode()).hexdigest()
-
-        return replace(
-            self,
+        # Samples `rows` without corrupted copies.
+        return SelectedImages(
             sample_id=self.sample_id[rows],
             labels=self.labels[rows],
-            stream=partial(_selected, self.stream, rows),
-            stored=None if self.stored is None else partial(_selected, self.stored, rows),
-            content_digest=None if self.content_digest is None else content_digest,
-            hashes=None,
-            decoded=None,
-            orientations=None,
-            copies=copies,
+            image_shape=self.image_shape,
+            preprocessing=self.preprocessing,
+            class_names=self.class_names,
+            digest_covers=self.digest_covers,
+            whole=self,
+            rows=rows,
         )
+
+    def hashes(self) -> Iterator[bytes]:
+        """Yield the SHA-256 of each image: encoded if it is stored so, else its pixels, see `image_digests`."""
+        for pixels in self._pixel_bytes():
+            yield hashlib.sha256(pixels).digest()
 
     def image_digests(self) -> NDArray[np.str_] | None:
         """First 32 hexadecimal digits of the SHA-256 of each image, (N,) str; None for labels without images.
@@ -226,11 +198,7 @@ class ImageSet:
         """
         if 0 in self.image_shape:
             return None
-        if self.hashes is not None:
-            hashes = self.hashes()
-        else:
-            hashes = (hashlib.sha256(pixels).digest() for pixels in self._pixel_bytes())
-        return np.array([content.hex()[:DIGITS] for content in hashes])
+        return np.array([content.hex()[:DIGITS] for content in self.hashes()])
 
     @cached_property
     def pixel_digests(self) -> NDArray[np.str_] | None:
@@ -239,20 +207,15 @@ class ImageSet:
         The digest is of the pixels after decoding and preprocessing: it does not depend on the encoding. For images
         that are stored as arrays it is the one of `image_digests`.
         """
-        if 0 in self.image_shape or self.decoded is None:
-            return self.image_digests()
-        return np.array([image.digest.hex()[:DIGITS] for image in self.decoded()])
+        return self.image_digests()
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) of samples, labels and identifiers in their order.
 
-        The `content_digest` if there is one. Otherwise the SHA-256 of the line "gfscore image set 1 C H W", then per
-        sample its identifier in UTF-8, a zero byte, the label as little-endian int32 and the pixels as little-endian
-        float32 in C order.
+        Of the line "gfscore image set 1 C H W", then per sample its identifier in UTF-8, a zero byte, the label as
+        little-endian int32 and the pixels as little-endian float32 in C order, unless the storage has another one.
         """
-        if self.content_digest is not None:
-            return self.content_digest()
         state = hashlib.sha256("gfscore image set 1 {} {} {}\n".format(*self.image_shape).encode())
         for row, pixels in enumerate(self._pixel_bytes()):
             state.update(labelled_name(self.sample_id[row], self.labels[row]))
@@ -265,15 +228,66 @@ class ImageSet:
                 yield np.ascontiguousarray(image, dtype="<f4").tobytes()
 
 
-def _selected(stream: Callable[[int], Iterator[Pixels]], rows: NDArray[np.int64], batch_size: int) -> Iterator[Pixels]:
-    # Images of a stream at some rows, ascending.
-    start = 0
-    for images in stream(batch_size):
-        end = start + len(images)
-        inside = rows[(rows >= start) & (rows < end)] - start
-        start = end
-        if inside.size:
-            yield images[inside]
+@dataclass(frozen=True, kw_only=True)
+class SelectedImages(ImageSet):
+    """Samples `rows` (n,), ascending, of an image set that is read as a whole."""
+
+    whole: ImageSet
+    rows: NDArray[np.int64]
+
+    def stream(self, batch_size: int) -> Iterator[StoredBatch]:
+        """Yield the images of each batch of the whole, which are fewer than `batch_size`."""
+        start = 0
+        for images in self.whole.stream(batch_size):
+            end = start + len(images)
+            inside = self.rows[(self.rows >= start) & (self.rows < end)] - start
+            start = end
+            if inside.size:
+                yield images[inside]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the images; of labels without images that of the digest of the whole, and the rows."""
+        if 0 not in self.image_shape:
+            return super().digest
+        numbers = " ".join(map(str, self.rows))
+        return hashlib.sha256(f"gfscore rows 1 {self.whole.digest} {numbers}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayImages(ImageSet):
+    """Images in one array, in memory or a memory map: see StoredBatch."""
+
+    pixels: StoredBatch
+
+    def stream(self, batch_size: int) -> Iterator[StoredBatch]:
+        """Yield slices of the array."""
+        for start in range(0, len(self.pixels), batch_size):
+            yield self.pixels[start : start + batch_size]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelsAlone(ImageSet):
+    """Labels and identifiers of the file `path`, without images."""
+
+    path: Path | str
+    image_shape: tuple[int, int, int] = (0, 0, 0)
+    preprocessing: str = "no images"
+    digest_covers: str = "labels, identifiers"
+
+    def stream(self, batch_size: int) -> Iterator[StoredBatch]:
+        """Raise InputError."""
+        raise InputError(
+            f"{self.path}: labels without images; use only models of the sources logits or samples with it"
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of labels and identifiers."""
+        state = hashlib.sha256(b"gfscore labels 1\n")
+        for identifier, label in zip(self.sample_id, self.labels, strict=True):
+            state.update(f"{identifier}\0{label}\n".encode())
+        return state.hexdigest()
 
 
 def from_arrays(
@@ -303,17 +317,12 @@ def from_arrays(
         File that errors about labels name.
     """
     pixels = np.ascontiguousarray(images, dtype=np.float32)
-
-    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
-        for start in range(0, len(pixels), batch_size):
-            yield pixels[start : start + batch_size]
-
-    return ImageSet(
+    return ArrayImages(
         sample_id=np.asarray(sample_id, dtype=str),
         labels=whole_labels(np.asarray(labels), len(pixels), where),
         image_shape=pixels.shape[1:],
         preprocessing=preprocessing,
-        stream=stream,
+        pixels=pixels,
         class_names=class_names,
     )
 
@@ -341,24 +350,19 @@ def from_pixels(
     where : path or str
         File that errors about labels name.
     """
-
-    def stored(batch_size: int) -> Iterator[NDArray[np.uint8]]:
-        for start in range(0, len(pixels), batch_size):
-            yield pixels[start : start + batch_size]
-
-    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
-        return map(unit_range, stored(batch_size))
-
     _, height, width, channels = pixels.shape
-    return ImageSet(
+    return ArrayImages(
         sample_id=np.asarray(sample_id, dtype=str),
         labels=whole_labels(np.asarray(labels), len(pixels), where),
         image_shape=(channels, height, width),
         preprocessing="pixels divided by 255",
-        stream=stream,
-        stored=stored,
+        pixels=pixels,
         class_names=class_names,
     )
+
+
+def _as_images(stored: StoredBatch) -> NDArray[np.float32]:
+    return unit_range(stored) if stored.dtype == np.uint8 else cast(NDArray[np.float32], stored)
 
 
 def unit_range(pixels: ArrayLike) -> NDArray[np.float32]:

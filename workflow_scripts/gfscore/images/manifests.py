@@ -23,6 +23,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.datasets import open_images
+from gfscore.images.encoded import EncodedImages
 from gfscore.images.image_set import ImageSet
 from gfscore.images.listing import is_image, left_behind, visible
 from gfscore.images.subsets import first_rows, half_rows
@@ -208,7 +209,7 @@ def image_digests(images: ImageSet, *, where: Path | str) -> dict[str, NDArray[n
         Naming two samples with equal pixels and different labels: one label is wrong.
     """
     stored = images.image_digests()
-    pixels = stored if images.decoded is None else images.pixel_digests
+    pixels = images.pixel_digests if isinstance(images, EncodedImages) else stored
     if pixels is not None:
         require_one_label(images, pixels, where=where)
     return {"image_digest": stored, "pixel_digest": pixels}

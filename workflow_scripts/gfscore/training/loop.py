@@ -14,6 +14,7 @@ from torch.nn import Module
 from gfscore.attacks.batch_pgd import attack_name, survivors
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import load_all
+from gfscore.images.encoded import EncodedImages
 from gfscore.images.image_set import ImageSet
 from gfscore.networks.architectures import build_network
 from gfscore.networks.batches import computed_ahead
@@ -72,11 +73,10 @@ Images = NDArray[np.float32] | ImagesOnDisk
 def training_images(images: ImageSet) -> Images:
     """Pixels of an ImageSet for `train_classifier`: an array (N, C, H, W), or ImagesOnDisk if that would be too large.
 
-    Sources that cannot skip images hold them in memory anyway; those that can (image_folder, celeba, parquet) have
-    `choose` in their ImageSet.
+    Arrays are in memory anyway; encoded images (image_folder, celeba, parquet) can be read without the others.
     """
     size = 4 * len(images) * int(np.prod(images.image_shape))
-    if images.choose is None or size <= IN_MEMORY_BYTES:
+    if size <= IN_MEMORY_BYTES or not isinstance(images, EncodedImages):
         pixels, _ = load_all(images)
         return pixels
     return ImagesOnDisk(images)

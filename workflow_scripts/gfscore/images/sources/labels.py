@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from gfscore.core.errors import InputError
 from gfscore.core.lazy import np
 from gfscore.core.names import numbered
 from gfscore.core.settings import Text, path_ends
 from gfscore.images.dataset_source import DatasetSettings, DatasetSource
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gfscore.images.image_set import ImageSet
 
 
@@ -37,29 +32,11 @@ def open_source(settings: Labels, path: Path | str) -> ImageSet:
     Reads the formats of read_labels_file. Without identifiers in the file they are "row-000007" and so on.
     `image_shape` is (0, 0, 0), and reading images raises InputError.
     """
-    from gfscore.images.image_set import ImageSet, whole_labels
+    from gfscore.images.image_set import LabelsAlone, whole_labels
     from gfscore.tables.logit_files import read_labels_file
 
     values, sample_id, name = read_labels_file(path, classes=settings.classes)
     labels = whole_labels(values, len(values), f"{path}: {name}")
     if sample_id is None:
         sample_id = np.array(numbered("row-", len(labels)))
-
-    def stream(batch_size: int) -> Iterator[NDArray[np.float32]]:
-        raise InputError(f"{path}: labels without images; use only models of the sources logits or samples with it")
-
-    def digest() -> str:
-        state = hashlib.sha256(b"gfscore labels 1\n")
-        for identifier, label in zip(sample_id, labels, strict=True):
-            state.update(f"{identifier}\0{label}\n".encode())
-        return state.hexdigest()
-
-    return ImageSet(
-        sample_id=sample_id,
-        labels=labels,
-        image_shape=(0, 0, 0),
-        preprocessing="no images",
-        stream=stream,
-        content_digest=digest,
-        digest_covers="labels, identifiers",
-    )
+    return LabelsAlone(sample_id=sample_id, labels=labels, path=path)

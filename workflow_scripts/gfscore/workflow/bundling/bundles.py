@@ -528,6 +528,7 @@ class _ContentCheck:
     def other_images(self, name: str) -> Iterator[str]:
         """Whether the images differ from the dataset's manifest and table."""
         # Imported late: most bundles hold no images.
+        from gfscore.images.encoded import EncodedImages
         from gfscore.images.manifests import image_digests, open_and_describe
 
         dataset = self.audit.dataset
@@ -549,7 +550,7 @@ class _ContentCheck:
         frame = frame.assign(**image_digests(images, where=name))
         if list(frame["image_digest"]) != list(table["image_digest"]):
             yield f"{name}: other images than datasets/{dataset.name}.parquet says"
-        if images.decoded is None and list(frame["pixel_digest"]) != list(table["pixel_digest"]):
+        if not isinstance(images, EncodedImages) and list(frame["pixel_digest"]) != list(table["pixel_digest"]):
             yield f"{name}: other pixels than datasets/{dataset.name}.parquet says"
         if list(SampleList(table, source=name).first) != list(SampleList(frame, source=name).first):
             yield f"{name}: other images are equal to each other than datasets/{dataset.name}.parquet says"

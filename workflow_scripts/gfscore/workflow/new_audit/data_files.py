@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError, few
 from gfscore.images.dataset_source import PlainSettings, dataset_sources
 from gfscore.images.datasets import ClassesWithoutSamples, open_images
+from gfscore.images.encoded import EncodedImages
 from gfscore.images.image_set import ImageSet
 from gfscore.images.listing import is_image, left_behind
 from gfscore.images.manifests import require_one_label
@@ -176,7 +177,7 @@ def most_shown(images: ImageSet) -> int:
 
 def _digests_of_one_size(images: ImageSet) -> NDArray[np.generic] | None:
     # Digest of each image (n,), of its pixels; None where one has another size than the first.
-    if images.decoded is None:
+    if not isinstance(images, EncodedImages):
         return images.image_digests()
     channels, height, width = images.image_shape
     digests = []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from gfscore.core.errors import InputError
-from gfscore.images.encoded import DifferentSizes
+from gfscore.images.encoded import DifferentSizes, EncodedImages
 from gfscore.networks.batch_invariance import spread_over
 from gfscore.workflow.new_audit.data_files import NewData, most_shown, turned, with_rows_to_show
 from gfscore.workflow.new_audit.new_model import NewModel
@@ -32,7 +32,7 @@ def in_requested_orientation(data: NewData, request: Request) -> NewData:
     """Data in the orientation that a request names; InputError for images that are stored as arrays."""
     if request.orientation is None:
         return data
-    if data.images.orientations is None:
+    if not isinstance(data.images, EncodedImages):
         raise InputError(
             f"--orientation {request.orientation}: the images of {request.data} are stored as arrays, which have no "
             "EXIF orientation; leave it out (make: ORIENTATION=)"
@@ -63,7 +63,7 @@ def in_better_orientation(
     InputError
         Where one model surely fits the images as stored, and another the turned ones.
     """
-    if data.images.orientations is None:
+    if not isinstance(data.images, EncodedImages):
         return data, []
     rows = np.flatnonzero(np.array(list(data.images.orientations())) > 1)
     if not rows.size:
