@@ -137,7 +137,7 @@ def test_the_largest_nrgc_does_not_depend_on_what_the_assignment_starts_from(see
     box = np.maximum(mean - half, 0), np.minimum(mean + half, 1)
     highest = nrgc.over_box(*box)[1]
 
-    def from_nothing(low, high, slope):
+    def from_nothing(guess, low, high, slope):
         worth = np.maximum(np.multiply.outer(slope, low), np.multiply.outer(slope, high))
         return linear_sum_assignment(worth, maximize=True)[1]
 

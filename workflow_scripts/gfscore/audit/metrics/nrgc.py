@@ -93,16 +93,19 @@ def _largest(low: np.ndarray, high: np.ndarray) -> float:
     theta = float(nrgc(point))
     for _ in range(DINKELBACH_STEPS):
         weights = coefficients - k * theta
-        for ranking in (_guess, _best_ranking):
-            class_at_rank = ranking(low, high, weights)
-            point = np.where(weights > 0, high[class_at_rank], low[class_at_rank])
-            improved = float(nrgc(point)) if point.sum() > 0 else theta
-            if improved > theta * (1 + ROUNDING):
-                break
-        else:
+        guess = _guess(low, high, weights)
+        improved = _nrgc_of(guess, low, high, weights)
+        if not improved > theta * (1 + ROUNDING):
+            improved = _nrgc_of(_best_ranking(guess, low, high, weights), low, high, weights)
+        if not improved > theta * (1 + ROUNDING):
             return theta
         theta = improved
     raise RuntimeError(f"the largest NRGC over the class intervals did not converge in {DINKELBACH_STEPS} steps")
+
+
+def _nrgc_of(class_at_rank: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> float:
+    # NRGC where the class at each rank of weight > 0 is at its high, and the others at their low; NaN if all are 0.
+    return float(nrgc(np.where(weights > 0, high[class_at_rank], low[class_at_rank])))
 
 
 def _guess(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -114,12 +117,11 @@ def _guess(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> np.ndarray
     return np.concatenate([lower[np.argsort(low[lower])], upper[np.argsort(high[upper])]])
 
 
-def _best_ranking(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _best_ranking(guess: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> np.ndarray:
     # Class at each rank such that sum_r weights_r x_(r) is largest, where x_(r) is the class's low at ranks of weight
-    # <= 0, and its high at the others.
+    # <= 0, and its high at the others: the guess, or what the assignment that starts from it finds.
     from scipy.optimize import linear_sum_assignment
 
-    guess = _guess(low, high, weights)
     at_low = np.count_nonzero(weights <= 0)
     if at_low == len(guess):
         return guess
