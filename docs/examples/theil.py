@@ -54,5 +54,4 @@ METRIC = Metric(
     # Shares 1/4 and 3/4: (1/2 ln 1/2 + 3/2 ln 3/2) / 2.
     case=Case(values=(1.0, 3.0), expected=(0.5 * math.log(0.5) + 1.5 * math.log(1.5)) / 2),
     over_box=over_box,
-    against_chance=True,
 )

@@ -83,7 +83,7 @@ def _summary_columns() -> tuple[Column, ...]:
     ]
     for metric in APPENDED:
         columns += _columns_of(metric, bounds=True)
-        if metric.against_chance:
+        if metric in AGAINST_CHANCE:
             columns += _columns_against_chance([metric])
     return tuple(columns)
 

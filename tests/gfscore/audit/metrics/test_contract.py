@@ -121,10 +121,10 @@ def test_its_direction_a_weaker_worst_class_is_no_better(metric, values):
 @every_metric
 @given(class_scores)
 def test_its_range(metric, values):
-    low, high = metric.range((0.0, SCALE), classes=len(values), lam=LAM)
+    low, high = metric.value_range(0.0, SCALE, classes=len(values), lam=LAM)
     found = of(metric, values)
     assert np.isnan(found) or low - 1e-12 <= found <= high + 1e-12
-    widest = metric.range((0.0, SCALE), classes=np.inf, lam=LAM)
+    widest = metric.value_range(0.0, SCALE, classes=np.inf, lam=LAM)
     assert widest[0] <= low + 1e-12 and high <= widest[1] + 1e-12
 
 

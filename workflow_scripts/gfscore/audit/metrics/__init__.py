@@ -41,7 +41,7 @@ MAIN = tuple(metric for metric in METRICS.values() if metric.columns != "compani
 BOUNDED = tuple(metric for metric in METRICS.values() if metric.bounded)
 """Metrics with an interval, which a gate can judge."""
 
-AGAINST_CHANCE = tuple(metric for metric in METRICS.values() if metric.against_chance)
+AGAINST_CHANCE = tuple(metric for metric in MAIN if metric.kind == "disparity")
 """Metrics with a noise floor and a permutation p-value."""
 
 
@@ -74,4 +74,4 @@ def metric_intervals(
 
 def highest_values(measure_range: Interval, *, classes: int) -> dict[str, float]:
     """Largest possible value of each metric, above which no bound is printed."""
-    return {name: metric.range(measure_range, classes=classes, lam=0)[1] for name, metric in METRICS.items()}
+    return {name: metric.value_range(*measure_range, classes=classes, lam=0)[1] for name, metric in METRICS.items()}

@@ -84,8 +84,9 @@ class Metric:
     # ---- the number ----
 
     kind: Literal["level", "disparity", "penalised"]
-    """level: a mean of class values; disparity: inequality of classes, or the worst class; penalised: a mean reduced by
-    a disparity."""
+    """level: a mean of class values; disparity: inequality of classes, or the worst class, which is compared with its
+    value under permuted class membership (but for a companion, see `columns`); penalised: a mean reduced by a
+    disparity."""
 
     direction: Literal[1, -1]
     """1 if larger values are better, -1 if smaller ones are."""
@@ -98,7 +99,8 @@ class Metric:
     """Further arguments of its functions: samples of each class (K,), weight lambda of the disparity."""
 
     value_range: Callable[..., Interval] = range_of_measure
-    """Function of the ends of the measure's range and the keywords `classes` (K, infinite if unknown) and `lam`."""
+    """Smallest and largest possible value: function of the ends of the measure's range and the keywords `classes` (K,
+    infinite if unknown) and `lam`."""
 
     at_equality: float | None = None
     """Value if all class values are equal; None for a metric that then has the value of the classes."""
@@ -127,9 +129,6 @@ class Metric:
     columns: Literal["first", "companion", "appended"] = "appended"
     """Position in model_summary: first, with bounds; companion, the value alone, after the columns on the model;
     appended, at the end, so that new metrics do not move other columns."""
-
-    against_chance: bool = False
-    """Whether it is compared with its value under permuted class membership."""
 
     ranks_models: bool = True
     """False for a metric that always ranks models like another one."""
@@ -237,10 +236,6 @@ class Metric:
         low, high = class_bounds.lower(alpha_of_side), class_bounds.upper(alpha_of_side)
         return self.interval(low, high, counts=class_bounds.n, lam=lam)
 
-    def range(self, measure_range: Interval, *, classes: float, lam: float) -> Interval:
-        """Smallest and largest possible value for the range of a measure, K classes and lambda."""
-        return self.value_range(*measure_range, classes=classes, lam=lam)
-
     @property
     def fewest_classes(self) -> int:
         """Smallest number of classes with samples for which it is defined."""
@@ -255,11 +250,6 @@ class Metric:
     def refusal(self) -> str | None:
         """Reason why it has no interval and cannot be judged by a gate; None if it can."""
         return None if self.bounded else f"{self.name} has no bounds over intervals of the classes (over_box)"
-
-    @property
-    def title_at_gate(self) -> str:
-        """Name in gate rules and within a sentence."""
-        return self.title if self.gate_title is None else self.gate_title
 
     @property
     def better(self) -> str:

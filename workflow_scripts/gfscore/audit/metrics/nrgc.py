@@ -178,7 +178,6 @@ METRIC = Metric(
     # Pairs of (1, 2, 5): |1-2| = 1, |1-5| = 4, |2-5| = 3, each twice: 16 / (2 * 9 * 8/3) = 1/3.
     case=Case(values=(1.0, 2.0, 5.0), expected=1 / 3),
     over_box=over_box,
-    against_chance=True,
     order=4,
     columns="first",
 )

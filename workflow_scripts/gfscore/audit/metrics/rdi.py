@@ -98,7 +98,6 @@ METRIC = Metric(
     case=Case(values=(1.0, 2.0, 5.0), expected=4.0),
     over_box=over_box,
     gate_bounds=gate_bounds,
-    against_chance=True,
     order=3,
     columns="first",
 )

@@ -55,7 +55,6 @@ METRIC = Metric(
     case=Case(values=(1.0, 2.0, 5.0), expected=1.0),
     over_box=over_box,
     gate_bounds=gate_bounds,
-    against_chance=True,
     gate_title="worst-class mean",
     gate_demand="every class has a mean {measure} of at least {threshold:g}",
     order=8,

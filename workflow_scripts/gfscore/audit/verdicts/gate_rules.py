@@ -225,7 +225,7 @@ class RuleSettings(Sparse):
             Name of the statistic in a sentence (Statistic.title).
         """
         metric = METRICS.get(self.statistic)
-        if metric and metric.gate_demand and self.direction == direction_of(metric.name):
+        if metric and metric.gate_demand:
             demand = metric.gate_demand.format(measure=self.measure, threshold=self.threshold)
         elif self.statistic == DECLINE:
             demand = f"no class declines in {self.measure} by more than {self.threshold:g} since the last release"
@@ -317,7 +317,7 @@ def statistic_of(
     if name == DECLINE:
         return _decline()
     if name in METRICS:
-        return _of_metric(METRICS[name], lam, title=METRICS[name].title_at_gate)
+        return _of_metric(METRICS[name], lam, title=METRICS[name].gate_title or METRICS[name].title)
     raise InputError(f"gate: {unknown_name('statistic', name, STATISTICS)}")
 
 
@@ -400,7 +400,7 @@ def range_of(statistic: str, value_range: Interval, *, classes: float, lam: floa
         width = value_range[1] - value_range[0]
         return -width, width
     metric = RDI if statistic == GROUP_GAP else METRICS[statistic]
-    return metric.range(value_range, classes=classes, lam=lam)
+    return metric.value_range(*value_range, classes=classes, lam=lam)
 
 
 # ---- verdicts ----

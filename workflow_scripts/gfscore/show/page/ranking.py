@@ -74,7 +74,7 @@ def ranking_data(
         rows = index.per_model(tables.of_measure("model_summary", name))
         metrics = {}
         for metric in METRICS.values():
-            limits = metric.range(measure.description.value_range, classes=len(index.classes), lam=lam)
+            limits = metric.value_range(*measure.description.value_range, classes=len(index.classes), lam=lam)
             metrics[metric.name] = _metric_of_models(metric, rows, limits)
             if measure.kind.name == EVIDENCE_INTERVAL and metric.name in BETWEEN_ENDS:
                 metrics[metric.name]["most"] = _column(rows, f"{metric.name}_most")
