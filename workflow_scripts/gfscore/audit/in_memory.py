@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from gfscore.audit.class_scores import class_score_table, vulnerability_table
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
-from gfscore.audit.comparison import COMPARISON_TABLES, comparison_tables
+from gfscore.audit.comparison import comparison_tables
 from gfscore.audit.judgement import judgement_on_values
 from gfscore.audit.model_summary import model_summary_table
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import ComparisonSettings, DisparitySettings, IntervalSettings
+from gfscore.audit.table_names import COMPARISONS
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.gate_rules import BoundsKey, rule_on
@@ -30,9 +31,6 @@ DATASET = "these samples"
 
 THREAT = "none"
 """Threat model of every model in tables."""
-
-COMPARISONS = {table.name for table in COMPARISON_TABLES}
-"""Tables that compare models."""
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Smallest and largest value that each sample may have, each (N,)."""
@@ -163,7 +161,7 @@ class AuditInMemory:
             Whether model_summary has noise floors.
         """
         tables: dict[str, pd.DataFrame] = {}
-        if not COMPARISONS.isdisjoint(names):
+        if not set(names).isdisjoint(COMPARISONS):
             tables = dict(self.comparisons)
         if self.predictions and "confusions" in names:
             predictions = []

@@ -6,7 +6,7 @@ from gfscore import InputError
 from gfscore.audit.remedies.gains import (
     PairedOutcomes,
     ReferenceClasses,
-    class_changes,
+    class_gains,
     mean_change,
     rdi_change,
     strength_curve,
@@ -62,7 +62,7 @@ def test_gains_of_wrongly_labelled_samples_are_none():
     for before, after in ((first, second), (second, first)):
         for declared in (None, rates):
             outcomes = PairedOutcomes.decided(before, after, labels, classes=3, label_error_rates=declared)
-            changes = class_changes(outcomes, alpha=ALPHA)
+            changes = class_gains(outcomes, alpha=ALPHA)
             low = [*changes.low[:2], worst_class_gain(outcomes, reference, alpha=ALPHA).low]
             high = [*changes.high[:2], worst_class_gain(outcomes, reference, alpha=ALPHA).high]
             low.append(mean_change(outcomes, weights=[1, 1, 1], alpha=ALPHA).low)
@@ -132,7 +132,7 @@ def test_another_class_may_be_the_worst_after():
     gain = worst_class_gain(outcomes, reference, alpha=ALPHA)
     assert gain.difference == 0
     assert gain.low < 0 < gain.high
-    changes = class_changes(outcomes, alpha=ALPHA)
+    changes = class_gains(outcomes, alpha=ALPHA)
     assert (changes.low > 0).tolist() == [True, False] and (changes.high < 0).tolist() == [False, True]
 
 
@@ -171,7 +171,7 @@ def test_a_class_without_samples_decides_nothing():
     reference = ReferenceClasses(before=np.array([0.2, 0.4, 0.6]), after=np.array([0.8, 0.8, 0.9]))
     gain = worst_class_gain(wider, reference, alpha=ALPHA)
     assert gain.difference == pytest.approx(0.6) and gain.low < 0
-    changes = class_changes(wider, alpha=ALPHA)
+    changes = class_gains(wider, alpha=ALPHA)
     assert (changes.low[2], changes.high[2]) == (-1, 1) and np.isnan(changes["change"][2])
     mean = mean_change(wider, weights=None, alpha=ALPHA)
     assert (mean.low, mean.high) == (-1, 1)
@@ -236,7 +236,7 @@ def test_models_without_a_gain_rarely_seem_helped(n):
         gain = turning * np.minimum(1, success / (1 - success))
         outcomes = drawn(rng, success, gain, gain * (1 - success) / success, n)
         helped += worst_class_gain(outcomes, reference_of(rng, success, success, n), alpha=ALPHA).low > 0
-        changes = class_changes(outcomes, alpha=ALPHA)
+        changes = class_gains(outcomes, alpha=ALPHA)
         sure_classes += bool(((changes.low > 0) | (changes.high < 0)).any())
     assert helped <= most_errors(ALPHA)
     assert sure_classes <= most_errors(ALPHA)
@@ -299,7 +299,7 @@ def test_intervals_cover_the_true_changes(n, models, weighted):
         outcomes = drawn(rng, before, gain, loss, n)
         reference = reference_of(rng, before, after, n)
 
-        changes = class_changes(outcomes, alpha=ALPHA)
+        changes = class_gains(outcomes, alpha=ALPHA)
         missed["classes"] += not np.all((changes.low <= after - before) & (after - before <= changes.high))
         worst = worst_class_gain(outcomes, reference, alpha=ALPHA)
         missed["worst"] += not worst.low <= after.min() - before.min() <= worst.high

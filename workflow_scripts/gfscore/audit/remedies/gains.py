@@ -169,7 +169,7 @@ class Change:
         return self.after - self.before
 
 
-def class_changes(outcomes: PairedOutcomes, *, alpha: float) -> pd.DataFrame:
+def class_gains(outcomes: PairedOutcomes, *, alpha: float) -> pd.DataFrame:
     """Gains and losses of all classes.
 
     Parameters

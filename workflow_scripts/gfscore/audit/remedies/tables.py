@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gfscore.audit.remedies.gains import (
     PairedOutcomes,
     ReferenceClasses,
-    class_changes,
+    class_gains,
     mean_change,
     rdi_change,
     strength_curve,
@@ -233,7 +233,7 @@ def remedy_tables(
             outcomes[strength] = remedy.paired(strength, classes=len(class_names))
         judged = outcomes[max(outcomes)]
 
-        changes = class_changes(judged, alpha=alpha)
+        changes = class_gains(judged, alpha=alpha)
         class_frames.append(
             changes.assign(
                 **remedy.names,
