@@ -140,18 +140,8 @@ def _table_of_audit(path: Path) -> tuple[pd.DataFrame, str]:
 def _require_content(path: Path, expected: bytes) -> None:
     if not path.is_file():
         raise InputError(f"{path}: missing; run the audit again")
-    content = path.read_bytes()
-    if content == expected:
-        return
-    first: int | str = "the last"
-    lines = zip(content.split(b"\n"), expected.split(b"\n"), strict=False)
-    for number, (line, expected_line) in enumerate(lines, 1):
-        if line != expected_line:
-            first = number
-            break
-    raise InputError(
-        f"{path}: edited or damaged: differs from its Parquet file, first in line {first}; make both again"
-    )
+    if path.read_bytes() != expected:
+        raise InputError(f"{path}: edited or damaged: differs from its Parquet file; make both again")
 
 
 def _require_one_run(folder: Path, frame: pd.DataFrame) -> None:
