@@ -15,6 +15,7 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.samples import SampleList
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
+from gfscore.images import encoded
 from gfscore.images.datasets import open_images
 from gfscore.images.manifests import open_and_compare, watched_paths
 from gfscore.tables.parquet_tables import read_table
@@ -139,6 +140,21 @@ def test_images_that_are_gone_are_named(tmp_path, monkeypatch):
     Path("images").rename("taken")
     with pytest.raises(InputError, match="images"):
         open_and_compare(MANIFEST)
+
+
+@pytest.mark.parametrize("half", [None, "judging"])
+def test_a_dataset_is_hashed_and_decoded_in_one_reading_each(tmp_path, monkeypatch, half):
+    monkeypatch.chdir(tmp_path)
+    settings, path = folder()
+    settings["half"] = half
+    read = []
+    monkeypatch.setattr(encoded, "regular_bytes", lambda file: read.append(file) or Path(file).read_bytes())
+    fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
+    # The first image gives the shape, of the whole and of a half.
+    assert len(read) == 2 * 6 + (1 if half is None else 2)
+    read.clear()
+    open_and_compare(MANIFEST)
+    assert len(read) == 6 + (1 if half is None else 2)
 
 
 CLASSES = ["cat", "dog"]

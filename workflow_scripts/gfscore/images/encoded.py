@@ -207,17 +207,25 @@ class EncodedImages(ImageSet):
     def _part(self, rows: NDArray[np.int64]) -> ImageSet:
         # Images that are not asked for are not read.
         chosen = self.rows[rows]
-        return replace(
+        part = replace(
             self,
             sample_id=self.sample_id[rows],
             labels=self.labels[rows],
             image_shape=_first_shape(self.blobs, chosen, self.decoding),
             rows=chosen,
         )
+        if "_hashes" in vars(self):
+            vars(part)["_hashes"] = [self._hashes[row] for row in rows]
+        return part
 
     def hashes(self) -> Iterator[bytes]:
         """Yield the SHA-256 of each encoded image, which is not decoded."""
-        return self._of_each(_hash)
+        return iter(self._hashes)
+
+    @cached_property
+    def _hashes(self) -> list[bytes]:
+        # Kept, as the digest of the set and those of its images are made of the same ones.
+        return list(self._of_each(_hash))
 
     def decoded(self) -> Iterator[DecodedImage]:
         """Yield what each image is after decoding, whatever its size."""
