@@ -14,7 +14,7 @@ from gfscore.audit.tables import TABLES, AuditTables
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
-from gfscore.show.page.elements import ModelsAndClasses, Track, text
+from gfscore.show.page.elements import ModelsAndClasses, text
 from gfscore.show.page.first_screen import evidence_by_class, facts
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
@@ -22,6 +22,7 @@ from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.sections.groups import of_groups
 from gfscore.show.page.sections.results import _numbers, of_certainty, of_models
 from gfscore.show.page.sections.trust import of_trust
+from gfscore.show.page.tracks import Track
 from gfscore.statistics.margins import SCALE
 from gfscore.tables.parquet_tables import typed_frame
 from helpers.pages import audit_for_page
@@ -206,11 +207,11 @@ def test_the_index_names_both_ends_of_a_worst_class():
 
 
 @pytest.mark.parametrize(
-    ("band", "proven", "point"),
+    ("band", "closed", "point"),
     [(None, False, 0.4), ((0, 0.4), False, 0.4), ((0.4, 0.7), True, None), ((0.4, 0.4), True, 0.4)],
 )
-def test_a_value_is_a_dot_unless_a_band_with_two_known_ends_shows_it(band, proven, point):
-    track = Track("frog", "frog", 0.4, 0.1, 0.9, band=band, proven=proven)
+def test_a_value_is_a_dot_unless_a_band_with_two_known_ends_shows_it(band, closed, point):
+    track = Track("frog", "frog", 0.4, 0.1, 0.9, band=band, closed=closed)
     assert track.point == track.plain()["point"] == point
 
 

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -18,8 +18,6 @@ from gfscore.show.page.elements import (
     LONGEST_CLASS,
     LONGEST_MODEL,
     Detail,
-    Scale,
-    Track,
     bounded,
     counted,
     finite,
@@ -27,8 +25,9 @@ from gfscore.show.page.elements import (
     table_of,
     valued,
 )
-from gfscore.show.page.html import environment, text_of, width_of
+from gfscore.show.page.html import environment, text_of
 from gfscore.show.page.provenance import data_of, time_of, version_of
+from gfscore.show.page.tracks import Scale, Track, width_of
 from gfscore.tables.csv_files import csv_text
 
 MOST_CLASSES = 14
@@ -222,9 +221,15 @@ def _tracks(rows: pd.DataFrame, names: pd.Series, short: list[str]) -> list[Trac
     # Changes of the rows, with their whole and their short names.
     tracks = []
     for (_, row), name, short_name in zip(rows.iterrows(), names, short, strict=True):
-        track = Track(name, short_name, finite(row["change"]), finite(row["low"]), finite(row["high"]))
-        if row["undecided"]:
-            track = replace(track, band=(row["change_least"], row["change_most"]), proven=True)
+        track = Track(
+            name,
+            short_name,
+            finite(row["change"]),
+            finite(row["low"]),
+            finite(row["high"]),
+            band=(row["change_least"], row["change_most"]) if row["undecided"] else None,
+            closed=bool(row["undecided"]),
+        )
         tracks.append(track)
     return tracks
 

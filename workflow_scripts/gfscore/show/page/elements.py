@@ -1,9 +1,9 @@
-"""Elements of a page: names of models and classes, packed arrays, tracks and tables."""
+"""Elements of a page: names of models and classes, packed arrays and tables."""
 
 import base64
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -109,115 +109,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
-
-
-# ---- tracks: drawn by templates/tracks.html without JavaScript and by templates/tracks.js with it ----
-
-TICK_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
-MOST_TICKS = 6
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The common scale of a table of tracks: its two ends, its title, and a threshold or None."""
-
-    low: float
-    high: float
-    title: str
-    threshold: float | None = None
-
-    @property
-    def ticks(self) -> list[float]:
-        """Round numbers on the scale, at most MOST_TICKS of them."""
-        width = self.high - self.low
-        step = next((step for step in TICK_STEPS if width / step < MOST_TICKS), width)
-        first = int(-(-self.low // step))
-        ticks = [round(index * step, 10) for index in range(first, first + MOST_TICKS + 1)]
-        return [tick for tick in ticks if tick <= self.high + 1e-9]
-
-    def plain(self) -> dict[str, object]:
-        """For JSON."""
-        return {**asdict(self), "ticks": self.ticks}
-
-
-@dataclass(frozen=True)
-class Track:
-    """One row of a table of tracks: a name, a value with its interval on a common scale, and the value as text.
-
-    Parameters
-    ----------
-    name, short : str
-        Whole name, and short name for the picture.
-    value, low, high : float or None
-        The value and its interval.
-    band : tuple of float, optional
-        Ends of a band.
-    proven : bool
-        Whether both ends of the band are known bounds of the value; they are then printed in place of it.
-    tick : float, optional
-        Clean accuracy, drawn as a tick.
-    key : int, optional
-        Position of the model that a click on the row selects.
-    word : str, optional
-        Verdict on the model.
-    aside : str
-        Text in place of a missing value.
-    highest : float, optional
-        Largest possible value; no larger bound is printed.
-    """
-
-    name: str
-    short: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    band: tuple[float, float] | None = None
-    proven: bool = False
-    tick: float | None = None
-    key: int | None = None
-    word: str | None = None
-    aside: str = ""
-    highest: float | None = None
-
-    @property
-    def point(self) -> float | None:
-        """The value if it is drawn as a dot; None if a range is drawn."""
-        return None if self.is_range else self.value
-
-    @property
-    def is_range(self) -> bool:
-        """Whether the ends of the band are shown in place of the value."""
-        return self.proven and self.band is not None and self.band[0] < self.band[1]
-
-    @property
-    def text(self) -> str:
-        """The printed value, or the ends of the range."""
-        if self.is_range:
-            assert self.band is not None
-            return numbers.interval(*self.band, self.highest)
-        return numbers.number(self.value)
-
-    @property
-    def about(self) -> str:
-        """The row in words, for tooltips and readers of screens."""
-        words = f"{self.name}: {self.text}"
-        if self.proven and self.band is not None:
-            ends = "from proof to attack" if self.is_range else "proven, and as much as attacks leave"
-            words = f"{self.name}: {ends}, {self.text}"
-        if not numbers.is_missing(self.low):
-            words += f", {numbers.interval(self.low, self.high, self.highest)}"
-        if not numbers.is_missing(self.tick):
-            words += f"; clean accuracy {numbers.number(self.tick)}"
-        return words
-
-    def plain(self) -> dict[str, object]:
-        """For JSON: what the scripts need to draw the row."""
-        values = asdict(self)
-        del values["highest"]
-        values["point"] = self.point
-        values["text"] = self.text
-        values["about"] = self.about
-        return values
 
 
 # ---- tables: the first rows of long ones, and where all rows stand ----

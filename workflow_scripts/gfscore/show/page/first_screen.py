@@ -1,6 +1,6 @@
 """The first screen: what was audited, the verdict, the evidence by class, the models, and three findings."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from gfscore.audit.verdicts.verdict import (
 from gfscore.core import numbers
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.names import enumeration, printable, upper_first
-from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite
+from gfscore.show.page.elements import ModelsAndClasses, finite
 from gfscore.show.page.provenance import data_of, remarks_of, time_of, version_of
+from gfscore.show.page.tracks import Scale, Track
 
 MOST_CLASSES = 14
 """Largest number of classes in the picture; the section on classes has all."""
@@ -253,7 +254,7 @@ def evidence_by_class(tables: AuditTables, verdict: Verdict, measures: Measures,
     rows = []
     for position in range(len(index.models)):
         values_of_model = {name: grid[position] for name, grid in grids.items()}
-        rows.append(_class_rows(index, values_of_model, proven=interval is not None, highest=highest))
+        rows.append(_class_rows(index, values_of_model, closed=interval is not None, highest=highest))
 
     rule = _rule_on_classes(verdict, measure, measures)
     threshold = None if rule is None else float(rule.threshold)
@@ -318,7 +319,7 @@ def _about(interval: str | None, attacked: str | None, measures: Measures, table
     return "No measure of this audit attacks: a class is at most as robust as it is accurate; no more is known here"
 
 
-def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool, highest: float) -> list[Track]:
+def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, closed: bool, highest: float) -> list[Track]:
     # Classes of one model, from arrays (K,): the ones without samples, then the lowest ones.
     sampled = values["n"] > 0
     present = np.flatnonzero(sampled)
@@ -339,9 +340,9 @@ def _class_rows(index: ModelsAndClasses, values: dict[str, Any], *, proven: bool
             finite(values["low"][k]),
             finite(values["high"][k]),
             band=band,
-            proven=proven,
-            tick=finite(values["clean"][k]),
-            aside="" if sampled[k] else "no samples",
+            closed=closed,
+            clean=finite(values["clean"][k]),
+            missing=numbers.MISSING if sampled[k] else "no samples",
             highest=highest,
         )
         rows.append(track)
@@ -362,7 +363,17 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
     for row in tables.of_measure("model_summary", measure).itertuples():
         key = (row.threat, row.model)
         if key in index.position:
-            rows.append(_model_track(index, key, (row.wcr, row.wcr_low, row.wcr_high), highest))
+            position = index.position[key]
+            track = Track(
+                index.labels[position],
+                index.short[position],
+                finite(row.wcr),
+                finite(row.wcr_low),
+                finite(row.wcr_high),
+                model=position,
+                highest=highest,
+            )
+            rows.append(track)
     _sort_best_first(rows, more_is_better=True)
     title = "Worst class"
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", None)
@@ -371,7 +382,7 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
 
 def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
     rule = verdict.rules[0]
-    words = verdict.model_verdicts
+    verdicts = verdict.model_verdicts
     title = "Worst class" if rule.statistic == WORST_CLASS else upper_first(rule.title)
     about = f"Intervals of all models together, {numbers.percent(rule.confidence)} confidence"
     if len(verdict.rules) > 1:
@@ -385,31 +396,25 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
     rows = []
     for model in rule.models:
         if model.key in index.position:
-            values = model.value, model.low, model.high
-            aside = printable(model.worst_class or "")
-            track = _model_track(index, model.key, values, highest, word=words[model.key], aside=aside)
-            if proven:
-                track = replace(track, band=(model.value, model.value_most), proven=True)
+            position = index.position[model.key]
+            track = Track(
+                index.labels[position],
+                index.short[position],
+                finite(model.value),
+                finite(model.low),
+                finite(model.high),
+                band=(model.value, model.value_most) if proven else None,
+                closed=proven,
+                model=position,
+                verdict=verdicts[model.key],
+                missing=printable(model.worst_class or ""),
+                highest=highest,
+            )
             rows.append(track)
     _sort_best_first(rows, more_is_better=rule.more_is_better)
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", float(rule.threshold))
     ranges = any(row.is_range for row in rows)
     return Strip(title, scale, rows, judged=True, more_is_better=rule.more_is_better, about=about, ranges=ranges)
-
-
-def _model_track(
-    index: ModelsAndClasses,
-    key: tuple[str, str],
-    values: tuple[float, float, float],
-    highest: float,
-    *,
-    word: str | None = None,
-    aside: str = "",
-) -> Track:
-    value, low, high = (finite(number) for number in values)
-    position = index.position[key]
-    name = index.label(*key)
-    return Track(name, index.short[position], value, low, high, key=position, word=word, aside=aside, highest=highest)
 
 
 def _sort_best_first(rows: list[Track], *, more_is_better: bool) -> None:

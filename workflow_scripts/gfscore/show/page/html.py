@@ -4,7 +4,6 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gfscore.core.names import printable
 from gfscore.core.numbers import count, setting
-from gfscore.show.page.elements import Track
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("numbers.js", "data.js", "tracks.js", "controls.js", "charts.js", "main.js")
 GLYPHS = {"PASS": "✓", "FAIL": "×", "INCONCLUSIVE": "?"}
 """Verdict -> the sign that repeats what its colour says."""
-
-ROOMY = 10
-"""Largest number of tracks that are drawn with space between them."""
-
-NAME_WIDTHS = (4, 8, 12)
-"""Letters that columns of names have room for, below the widest one."""
-
-WIDEST_NAMES = 17
 
 
 @cache
@@ -68,12 +58,3 @@ def compressed(value: Any) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode()
-
-
-def width_of(rows: Sequence[Track]) -> str:
-    """Classes in the style sheet of a table of tracks: room for its longest name, and space between few rows."""
-    longest = max((len(row.short) for row in rows), default=0)
-    width = next((limit for limit in NAME_WIDTHS if longest <= limit), WIDEST_NAMES)
-    if len(rows) <= ROOMY:
-        return f"names-{width} roomy"
-    return f"names-{width}"

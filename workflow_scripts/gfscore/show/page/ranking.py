@@ -1,7 +1,7 @@
 """Which model: every metric of every model, at T = 1 and on the grid of temperatures; and differences of pairs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL
 from gfscore.core import numbers
 from gfscore.core.names import printable
 from gfscore.measures import NamedMeasure
-from gfscore.show.page.elements import ModelsAndClasses, Scale, Track, finite, packed
+from gfscore.show.page.elements import ModelsAndClasses, finite, packed
+from gfscore.show.page.tracks import Scale, Track
 from gfscore.statistics.curves import ScoreCurves
 
 FIRST_METRIC = "value"
@@ -134,16 +135,28 @@ def ranking_view(
     """
     metric = METRICS[WORST if by_worst_class else FIRST_METRIC]
     metric_values = data[measure]["metrics"][metric.name]
+    between_ends = "most" in metric_values
     unknown = [None] * len(index.labels)
     low = metric_values.get("low", unknown)
     high = metric_values.get("high", unknown)
 
     rows = []
-    for key, (name, short) in enumerate(zip(index.labels, index.short, strict=True)):
-        value = metric_values["value"][key]
-        track = Track(name, short, value, low[key], high[key], key=key, highest=metric_values["highest"])
-        if value is not None and "most" in metric_values:
-            track = replace(track, band=(value, metric_values["most"][key]), proven=True)
+    for position, (name, short) in enumerate(zip(index.labels, index.short, strict=True)):
+        value = metric_values["value"][position]
+        band = None
+        if value is not None and between_ends:
+            band = (value, metric_values["most"][position])
+        track = Track(
+            name,
+            short,
+            value,
+            low[position],
+            high[position],
+            band=band,
+            closed=between_ends,
+            model=position,
+            highest=metric_values["highest"],
+        )
         rows.append(track)
 
     def last_without_value(row: Track) -> tuple[bool, float]:
@@ -152,7 +165,7 @@ def ranking_view(
         return False, -metric.direction * row.value
 
     note = f"{data[measure]['title']}, {data[measure]['unit']}. Intervals of each model at T = 1."
-    if "most" in metric_values:
+    if between_ends:
         note += " Band: from what is proven to what attacks leave."
     return RankingView(
         measure=measure,

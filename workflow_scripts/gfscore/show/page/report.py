@@ -18,10 +18,11 @@ from gfscore.show.charts.declaration import Subject
 from gfscore.show.page import ranking
 from gfscore.show.page.elements import ModelsAndClasses, packed, plain
 from gfscore.show.page.first_screen import FirstScreen, first_screen
-from gfscore.show.page.html import compressed, environment, style_and_script, width_of
+from gfscore.show.page.html import compressed, environment, style_and_script
 from gfscore.show.page.provenance import provenance_of
 from gfscore.show.page.sections import Contents, sections_of
 from gfscore.show.page.sections.contents import drawn_charts
+from gfscore.show.page.tracks import width_of
 from gfscore.statistics.curves import ScoreCurves
 
 VERBS = {

@@ -11,8 +11,8 @@ function drawFirst() {
   byId("evidence-model").textContent = DATA.models[chosen].label;
   if (!byId("strip")) return;
   // Signs are verdicts of the rule, which say nothing of another threshold.
-  const shown = tau === judged ? strip.rows : strip.rows.map((row) => ({ ...row, word: null }));
-  drawRows(byId("strip").querySelector("table"), shown, { ...strip.scale, threshold: tau }, { pick: "model", chosen });
+  const shown = tau === judged ? strip.rows : strip.rows.map((row) => ({ ...row, verdict: null }));
+  drawRows(byId("strip").querySelector("table"), shown, { ...strip.scale, threshold: tau }, chosen);
   // As gate_rules.verdict_of: a bound that equals the threshold passes.
   const count = (test) => strip.rows.filter((row) => !isMissing(row.low) && !isMissing(row.high) && test(row)).length, more = strip.more_is_better;
   const above = count(({ low }) => (more ? low >= tau : low > tau)), below = count(({ high }) => (more ? high < tau : high <= tau));
@@ -33,12 +33,12 @@ function metricValues(measure, metric, lambda, step) {
   return mean.map((value, model) => (value === null || rdi[model] === null ? null : value - lambda * rdi[model]));
 }
 
-// A row of an evidence interval, as gfscore.show.page.elements.Track has it.
-function betweenEnds(row, most, highest) {
-  const spans = row.value < most, text = spans ? interval(row.value, most, highest) : row.text;
-  const words = spans ? "from proof to attack" : "proven, and as much as attacks leave";
-  const bounds = isMissing(row.low) ? "" : `, ${interval(row.low, row.high, highest)}`;
-  return { ...row, band: [row.value, most], proven: true, point: spans ? null : row.value, text, about: `${row.name}: ${words}, ${text}${bounds}` };
+// A row as gfscore.show.page.tracks.Track has it; of an evidence interval, the value is known to lie between it and most.
+function track(name, value, low, high, { most = null, highest = null } = {}) {
+  const band = isMissing(value) || isMissing(most) ? null : [value, most], isRange = band !== null && value < most;
+  const text = isRange ? interval(value, most, highest) : number(value);
+  const bounds = isMissing(low) ? "" : `; interval ${interval(low, high, highest)}`;
+  return { name: name.label, short: name.short, value, low, high, band, closed: true, point: isRange ? null : value, text, about: `${name.label}: ${text}${bounds}` };
 }
 
 function drawRanking() {
@@ -50,12 +50,10 @@ function drawRanking() {
   const bounded = plain && own.low && !(about.lambda && lambda !== DATA.fp_lambda);
   const rows = DATA.models.map((model, index) => {
     const low = bounded ? own.low[index] : null, high = bounded ? own.high[index] : null;
-    const row = { name: model.label, short: model.short, value: values[index], low, high, key: index, text: number(values[index]), aside: "n/a",
-      about: `${model.label}: ${withInterval(values[index], low, high, own.highest)}` };
-    return own.most && !isMissing(row.value) ? betweenEnds(row, own.most[index], own.highest) : row;
+    return { ...track(model, values[index], low, high, { most: own.most?.[index], highest: own.highest }), model: index };
   });
   const rank = (row) => (isMissing(row.value) ? Infinity : -about.direction * row.value);
-  rows.sort((a, b) => rank(a) - rank(b) || a.key - b.key);
+  rows.sort((a, b) => rank(a) - rank(b) || a.model - b.model);
   const ends = rows.flatMap((row) => [row.value, row.low, row.high, ...(row.band ?? [])]).filter((value) => !isMissing(value));
   const scale = scaleOf(Math.min(own.scale.low, ...ends), Math.max(own.scale.high, ...ends));
   const table = byId("ranking").querySelector("table");
@@ -103,7 +101,7 @@ function drawPair() {
   const difference = rowOf(known.difference, place), low = rowOf(known.low, place), high = rowOf(known.high, place);
   const classes = DATA.classes.map((name, index) => ({ name, ends: swapped(oriented([difference[index], low[index], high[index]])) })).filter(({ ends }) => ends[0] !== null);
   classes.sort((a, b) => Math.abs(b.ends[0]) - Math.abs(a.ends[0]));
-  const rows = classes.slice(0, MOST_OF_PAIR).map(({ name, ends }) => ({ name: name.label, short: name.short, value: ends[0], low: ends[1], high: ends[2], text: number(ends[0]), about: `${name.label}: ${withInterval(...ends)}` }));
+  const rows = classes.slice(0, MOST_OF_PAIR).map(({ name, ends }) => track(name, ...ends));
   const widest = Math.ceil(10 * Math.max(...rows.flatMap((row) => [row.low, row.high]).filter((end) => !isMissing(end)).map(Math.abs))) / 10 || 1;
   const scale = scaleOf(-widest, widest, 0);
   drawRows(table, rows, scale);

@@ -16,25 +16,26 @@ const at = (value, scale) => `${((100 * (Math.min(Math.max(value, scale.low), sc
 function drawing(row, scale) {
   const svg = element("svg", { class: "track", role: "img", "aria-label": row.about }, element("title", {}, row.about));
   const upright = (name, value, top, bottom) => svg.append(element("line", { class: name, x1: at(value, scale), x2: at(value, scale), y1: top, y2: bottom }));
-  if (row.band) svg.append(element("rect", { class: row.proven ? "band" : "band open", x: at(row.band[0], scale), width: at(scale.low + row.band[1] - row.band[0], scale), y: 4, height: 10 }));
+  if (row.band) svg.append(element("rect", { class: row.closed ? "band" : "band open", x: at(row.band[0], scale), width: at(scale.low + row.band[1] - row.band[0], scale), y: 4, height: 10 }));
   if (!isMissing(scale.threshold)) upright("threshold", scale.threshold, -6, 24);
   if (!isMissing(row.low) && !isMissing(row.high)) svg.append(element("line", { class: "whisker", x1: at(row.low, scale), x2: at(row.high, scale), y1: 9, y2: 9 }));
-  if (!isMissing(row.tick)) upright("tick", row.tick, 3, 15);
-  const point = row.point === undefined ? row.value : row.point;
-  if (!isMissing(point)) svg.append(element("circle", { class: "dot", cx: at(point, scale), cy: 9, r: 4 }));
+  if (!isMissing(row.clean)) upright("tick", row.clean, 3, 15);
+  if (!isMissing(row.point)) svg.append(element("circle", { class: "dot", cx: at(row.point, scale), cy: 9, r: 4 }));
   return svg;
 }
 
-function drawRows(table, rows, scale, { pick = null, chosen = null } = {}) {
+// Where a model is chosen, a click on another row chooses that one.
+function drawRows(table, rows, scale, chosen = null) {
+  const pick = chosen !== null;
   const lines = rows.map((row) => {
     const name = pick
-      ? element("button", { type: "button", [`data-${pick}`]: row.key, "aria-pressed": String(row.key === chosen), "aria-label": row.word ? `${row.name}: ${row.word}` : row.name }, row.short)
+      ? element("button", { type: "button", "data-model": row.model, "aria-pressed": String(row.model === chosen), "aria-label": row.verdict ? `${row.name}: ${row.verdict}` : row.name }, row.short)
       : row.short;
-    const sign = pick ? element("span", { class: "sign", "aria-hidden": "true" }, GLYPHS[row.word] ?? "") : null;
-    return element("tr", { class: pick && row.key === chosen ? "chosen" : null },
+    const sign = pick ? element("span", { class: "sign", "aria-hidden": "true" }, GLYPHS[row.verdict] ?? "") : null;
+    return element("tr", { class: pick && row.model === chosen ? "chosen" : null },
       element("th", { scope: "row", title: row.name }, ...[sign, name].filter(Boolean)),
       element("td", {}, drawing(row, scale)),
-      element("td", { class: "num" }, isMissing(row.value) ? row.aside : row.text));
+      element("td", { class: "num" }, row.text));
   });
   table.tBodies[0].replaceChildren(...lines);
 }
