@@ -145,13 +145,22 @@ def test_it_says_the_same_without_scripts(page_of_audit, browser, artefacts, req
     path = request.getfixturevalue(page_of_audit)
     with opened(browser, path) as page:
         scripted = {host: rows_of(page, host) for host in ("evidence", "strip", "ranking", "pairs")}
+        words = _words_of_pictures(page)
     with opened(browser, path, java_script_enabled=False) as page:
         page.screenshot(path=artefacts / "without-scripts.png", full_page=True)
         assert not page.locator("input, select").first.is_visible()
         pictures = page.locator(".plot > svg").count()
         static = {host: _static_rows(page, host) for host in scripted}
+        static_words = _words_of_pictures(page)
     assert static == scripted
+    assert static_words == words
     assert pictures > 0
+
+
+def _words_of_pictures(page):
+    """What rows of tracks say to readers of screens, and the numbers on their scales."""
+    words = [track.get_attribute("aria-label") for track in page.locator(".tracks .track").all()]
+    return words + [axis.text_content() for axis in page.locator(".tracks .axis").all()]
 
 
 def _static_rows(page, host):

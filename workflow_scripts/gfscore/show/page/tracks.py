@@ -3,6 +3,7 @@
 templates/tracks.html draws them without JavaScript, templates/tracks.js with it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -34,7 +35,8 @@ class Scale:
         """Round numbers on the scale, at most MOST_TICKS of them."""
         width = self.high - self.low
         step = next((step for step in TICK_STEPS if width / step < MOST_TICKS), width)
-        first = int(-(-self.low // step))
+        # A whole number of steps is one in spite of rounding.
+        first = math.ceil(self.low / step - 1e-9)
         ticks = [round(index * step, 10) for index in range(first, first + MOST_TICKS + 1)]
         return [tick for tick in ticks if tick <= self.high + 1e-9]
 

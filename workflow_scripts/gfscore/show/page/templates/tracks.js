@@ -42,7 +42,7 @@ function drawRows(table, rows, scale, chosen = null) {
 
 function drawAxis(table, scale) {
   const texts = scale.ticks.map((value) =>
-    element("text", { x: at(value, scale), y: 12, class: value === scale.low ? "first" : value === scale.high ? "last" : "" }, String(value)));
+    element("text", { x: at(value, scale), y: 12, class: value === scale.low ? "first" : value === scale.high ? "last" : "" }, setting(value)));
   table.tFoot.querySelector("svg").replaceChildren(...texts);
 }
 
