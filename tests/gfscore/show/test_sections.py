@@ -11,11 +11,12 @@ from gfscore import audit_values
 from gfscore.audit.findings.finding import RANKED
 from gfscore.audit.settings import TrainedModel
 from gfscore.audit.tables import TABLES, AuditTables
+from gfscore.audit.verdicts.findings import with_findings
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
 from gfscore.show.page.elements import ModelsAndClasses, text
-from gfscore.show.page.first_screen import evidence_by_class, facts
+from gfscore.show.page.first_screen import evidence_by_class, facts, first_screen
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
@@ -196,6 +197,16 @@ def test_a_line_that_crosses_the_threshold_of_a_model_that_passes_is_explained()
         tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
         evidence = evidence_by_class(tables, audit.verdict, audit.named, ModelsAndClasses(audit.class_scores))
         assert (audit.verdict.verdict, evidence.crossed) == ("PASS", crossed)
+
+
+def test_what_would_settle_undecided_models_is_said_once_on_the_first_screen():
+    audit = synthetic_audit(models=4, classes=6, empty_class=2, calibrated=False)
+    tables = AuditTables(audit.class_scores, audit.model_summary, audit.vulnerability)
+    verdict = with_findings(audit.verdict, tables, audit.named)
+    assert "undecided_models" in {finding.kind for finding in verdict.findings}
+    screen = first_screen(tables, verdict, audit.named, ModelsAndClasses(audit.class_scores))
+    assert screen.verdict.rules[0].settling
+    assert "undecided_models" not in {finding.kind for finding in screen.findings}
 
 
 def test_the_index_names_both_ends_of_a_worst_class():

@@ -135,7 +135,7 @@ class FirstScreen:
     remedy : str or None
         What a remedy does to the worst class of a model that fails, in a few words.
     findings : list of FindingInWords
-        The first ones of those that are no qualifications and not about remedies.
+        The first ones of those that the verdict above them does not say.
     """
 
     measure: str
@@ -174,8 +174,11 @@ def first_screen(tables: AuditTables, verdict: Verdict, measures: Measures, inde
         chosen = index.position.get(model, 0)
 
     qualifications = qualifying_sentences(verdict.findings)
-    findings = [finding for finding in verdict.findings if finding.sentence not in qualifications]
-    findings = [finding for finding in findings if finding.rank != REMEDY]
+    findings = []
+    for finding in verdict.findings:
+        # The verdict itself says which models stay undecided and what would settle them.
+        if finding.kind != "undecided_models" and finding.rank != REMEDY and finding.sentence not in qualifications:
+            findings.append(finding)
 
     return FirstScreen(
         measure=measure,
@@ -407,7 +410,6 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
                 closed=proven,
                 model=position,
                 verdict=verdicts[model.key],
-                missing=printable(model.worst_class or ""),
                 highest=highest,
             )
             rows.append(track)

@@ -359,9 +359,9 @@ def pair_view(
     # The next tenth; 1 where no difference has an end, or all are 0.
     width = float(np.ceil(ends.max(initial=0.0) * 10) / 10) or 1.0
     overall, overall_low, overall_high = differences.overall[position]
-    classes = f"the {len(rows)} classes that differ most"
+    classes = f"all {numbers.counted(len(present), 'class')}"
     if len(present) > len(rows):
-        classes += f" of {len(present):,}"
+        classes = f"the {len(rows)} classes that differ most of {len(present):,}"
     return PairView(
         first=first,
         second=second,
