@@ -103,6 +103,16 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     assert tables["model_comparisons"][0][:2] == ["l2/net", "linf/net"]
 
 
+def test_no_rdi_is_said_to_show_that_the_measure_cannot_have():
+    made = audit_for_page(models=2, classes=3, calibrated=False)
+    summary = made.tables.model_summary
+    detectable = np.where(summary["model"] == "model_0", SCALE - 0.01, SCALE + 0.01)
+    tables = replace(made.tables, model_summary=summary.assign(rdi_detectable=detectable))
+    contents = contents_of(made, tables=tables, verdict=made.audit.verdict)
+    (detail,) = (detail for detail in of_certainty(contents) if detail is not None and "chance" in detail.summary)
+    assert [row[-1] for row in detail.table.rows] == [numbers.number(SCALE - 0.01), numbers.MISSING]
+
+
 @pytest.mark.parametrize(("threats", "shown"), [(["none", "none"], None), (["none", "Linf"], ["–", "Linf"])])
 def test_no_threat_model_stands_on_the_page_where_none_was_stated(threats, shown):
     made = audit_for_page(models=2, classes=3, calibrated=False)

@@ -79,7 +79,12 @@ def _summary_columns() -> tuple[Column, ...]:
         Column(
             "between_class_sd", pa.float64(), "estimated standard deviation of the true class values, without noise"
         ),
-        Column("rdi_detectable", pa.float64(), "smallest true RDI that these intervals certainly distinguish from 0"),
+        Column(
+            "rdi_detectable",
+            pa.float64(),
+            "smallest true RDI that these intervals certainly distinguish from 0; none where not below the largest "
+            "possible RDI",
+        ),
     ]
     for metric in APPENDED:
         columns += _columns_of(metric, bounds=True)

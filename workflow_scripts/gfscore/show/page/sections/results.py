@@ -230,6 +230,10 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
 
 def _noise_floor(contents: Contents) -> Detail | None:
     summary = contents.rows_of_measure("model_summary")
+    # Intervals so wide that no RDI which the measure can have is sure to show.
+    value_range = contents.measures[contents.measure].description.value_range
+    largest = METRICS["rdi"].range(value_range, classes=2, lam=0)[1]
+    summary = summary.assign(rdi_detectable=summary["rdi_detectable"].where(summary["rdi_detectable"] < largest))
     columns = [
         MODEL,
         valued("RDI", "rdi"),
@@ -242,7 +246,8 @@ def _noise_floor(contents: Contents) -> Detail | None:
         valued("Smallest RDI surely seen", "rdi_detectable"),
     ]
     caption = (
-        "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this disparity."
+        "Chance: mean when samples are dealt to classes at random. p: share of such deals with at least this "
+        "disparity. Surely seen: none (n/a) where intervals are too wide for any RDI."
     )
     return contents.table_details(
         "The noise floor: how much disparity chance alone would show",
