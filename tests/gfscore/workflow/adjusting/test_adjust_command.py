@@ -3,12 +3,15 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
 from gfscore.audit.verdicts import verdict as verdicts
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
+from gfscore.core.files import write_json
 from gfscore.workflow.adjusting.command import RemediedModel, targets_of
 from gfscore.workflow.command import ERROR, main
 from gfscore.workflow.new_audit import command as new_audit
@@ -100,6 +103,21 @@ def test_each_network_goes_to_a_file_of_its_kind_and_a_folder_to_a_folder(tmp_pa
     assert targets_of(sections, "data", None) == expected
     with pytest.raises(InputError, match=r"--to b\.onnx: names one place for 2 models"):
         targets_of(sections, "data", Path("b.onnx"))
+
+
+def test_offsets_of_a_network_are_added_to_its_logits(project, capsys):
+    logits = np.random.default_rng(0).normal(size=(4, 3))
+    np.savez("net.npz", logits=logits, labels=np.arange(4) % 3)
+    write_json("chosen.json", {"offsets": [1.0, -0.5, -0.5], "classes": ["cat", "dog", "bird"]})
+    command = ("net.npz", "--offsets", "chosen.json", "--strength", "0.5", "--to", "new.npz")
+    assert adjust(*command) == 0
+    with np.load("new.npz") as arrays:
+        np.testing.assert_allclose(arrays["logits"], logits + np.array([0.5, -0.25, -0.25]))
+    assert sha256_of_file("new.npz") in capsys.readouterr().out
+    assert adjust(*command) == ERROR
+    assert "new.npz: stands already" in capsys.readouterr().err
+    assert adjust("net.onnx", "images.npz", "--offsets", "chosen.json") == ERROR
+    assert "is for files of logits" in capsys.readouterr().err
 
 
 def test_bounds_are_printed_rounded_outwards(capsys):

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, require_free, write_text
+from gfscore.core.files import LOGIT_ENDINGS, read_json, require_free, write_text
 from gfscore.core.names import printable
 from gfscore.core.numbers import interval, number
 from gfscore.networks.offset_settings import Objective
@@ -50,7 +51,8 @@ of the images of each class, judged on the other half under attacks that see it.
 features become no more robust. Adds `remedy` to audits/NAME.yaml, which it writes as gfscore audit does, and runs it;
 results/audits/NAME/report.html shows what was gained. The network is written in the format that it came in.
 
-MODEL and DATA as for gfscore audit; the model must have gradients.
+MODEL and DATA as for gfscore audit; the model must have gradients. To logits, which cannot be attacked, --offsets adds
+those that were chosen on their network.
 
 exit status:
   0  the network is written
@@ -61,6 +63,7 @@ examples:
   gfscore adjust net.onnx images/
   gfscore adjust weights.pth images.npz --architecture my_networks.py:small --objective floor --floor 0.3
   gfscore adjust net.onnx images/ --strength 0.5 --to net-fair.onnx
+  gfscore adjust logits.npz --offsets results/offsets/net-choosing/Linf/net/worst_class-0123abcd.json
 """
 
 
@@ -83,6 +86,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "of them costs the mean less than half",
     )  # fmt: skip
     parser.add_argument("--to", type=Path, metavar="PATH", help="where the network goes; by default results/adjusted/")
+    parser.add_argument(
+        "--offsets", type=Path, metavar="FILE", help="of logits: the offsets, which an earlier run chose"
+    )
     parser.add_argument("--force", action="store_true", help="replace what stands there")
     new_audit.add_running_options(parser)
 
@@ -90,6 +96,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Carry the command out; returns the exit status."""
     remedy = remedy_of(arguments)
+    if arguments.offsets is not None:
+        return _adjust_logits(arguments)
+
     path = new_audit.written_audit(arguments, force=False)
     audit = path.stem
     sections = read_file(path)
@@ -170,7 +179,7 @@ def targets_of(sections: Mapping[str, Any], audit: str, to: Path | None) -> dict
     if audit not in attacked_audits(sections):
         raise InputError(
             f"audits/{audit}.yaml: has no attack, under which offsets could be chosen; name a model with gradients, or "
-            "give it more --minutes"
+            "give it more --minutes; to logits, add those of their network by --offsets"
         )
     dataset = sections["audits"][audit]["dataset"]
     targets = {}
@@ -334,3 +343,41 @@ def audit_command(path: Path, code: Path | None, arguments: argparse.Namespace) 
     if code is not None:
         options.architecture = f"{code}:Adjusted"
     return new_audit.typed_command(options)
+
+
+# Logits
+
+
+def _adjust_logits(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    from gfscore.networks.adjusted_files.logits import write_adjusted_logits
+    from gfscore.tables.logit_files import format_of
+
+    path = Path(arguments.files[0]) if arguments.files else Path()
+    suffix = format_of(path)
+    if suffix is None:
+        raise InputError(
+            f"--offsets {arguments.offsets}: is for files of logits ({', '.join(LOGIT_ENDINGS)}); leave it out, and "
+            "offsets are chosen for the network"
+        )
+    # Offsets at strength 1, as the step choose_offsets wrote them.
+    chosen = read_json(arguments.offsets)
+    if not {"offsets", "classes"} <= chosen.keys():
+        raise InputError(f"{arguments.offsets}: holds no offsets of classes; name a file of results/offsets/")
+
+    target = arguments.to or RESULTS / f"{path.name.removesuffix(suffix)}-adjusted{suffix}"
+    if not target.name.endswith(suffix):
+        raise InputError(f"--to {target}: {path.name} is written as a file that ends in {suffix}; name one")
+
+    write_adjusted_logits(
+        path,
+        arguments.strength * np.array(chosen["offsets"], dtype=np.float64),
+        target,
+        classes=list(chosen["classes"]),
+        member=arguments.output,
+        probabilities=arguments.probabilities,
+        overwrite=arguments.force,
+    )
+    print(f"{printable(target)}: written, sha256 {sha256_of_file(target)}")
+    return 0
