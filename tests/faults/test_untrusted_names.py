@@ -65,6 +65,18 @@ def test_accepted_names_mean_nothing_to_a_shell_a_page_or_a_path():
         assert Path("a", name).parts == ("a", name) and name != ".." and name.isascii() and name.isprintable()
 
 
+@pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "a <!-- <script>"])
+def test_texts_that_would_end_a_script_of_the_report_of_snakemake_are_refused(text):
+    for place in ("title", "architecture"):
+        config = shipped_configuration()
+        entries = {"title": config["audits"]["digits"]}
+        zoos = [models for threats in config["models"].values() for models in threats.values()]
+        named = [entry for models in zoos for entry in models.values() if "architecture" in entry]
+        entries["architecture"] = named[0]
+        entries[place][place] = text
+        assert f"{place}: {text[text.index('<') :][:2]}" in refusal(config)
+
+
 class Code(HTMLParser):
     """Collects what a browser would run of a page: scripts without the texts in them, handlers, addresses."""
 

@@ -24,6 +24,9 @@ from gfscore.workflow.user_files import INVALID_PATH
 SHIPPED = "config.yaml"
 """Default configuration file: the demo."""
 
+ENDS = ("</", "<!--")
+"""Strings that end a script in an HTML page, or change where it ends, even within quotes."""
+
 RESERVED_CHARACTERS = set("{}<>")
 """Characters with a meaning for Snakemake in file names."""
 
@@ -80,6 +83,7 @@ def require_consistent(resolution: Resolution, *, thorough: bool) -> None:
         mistakes += _mapper_mistakes(run, mapper)
     for audit in run.audits.values():
         mistakes += _audit_mistakes(audit)
+    mistakes += _text_mistakes(run)
     mistakes += case_mistakes(run)
 
     if thorough and not mistakes:
@@ -92,7 +96,7 @@ def require_consistent(resolution: Resolution, *, thorough: bool) -> None:
         raise InputError(message_of(mistakes, resolution.written))
 
 
-# ---- paths and names ----
+# ---- paths, names and texts ----
 
 
 def path_mistakes(key_path: KeyPath, entry: PlainSettings) -> Iterator[ConfigMistake]:
@@ -158,6 +162,21 @@ def case_mistakes(run: Run) -> Iterator[ConfigMistake]:
                 listed = " and ".join(map(repr, names))
                 message = f"{listed} differ only in case and would share files on macOS and Windows; rename {last!r}"
                 yield ConfigMistake((*key_path, last), message)
+
+
+def _text_mistakes(run: Run) -> Iterator[ConfigMistake]:
+    # Titles and architectures that would end a script of Snakemake's report.
+    texts: dict[KeyPath, str | None] = {}
+    for audit in run.audits.values():
+        texts["audits", audit.name, "title"] = audit.title
+    for zoo, threat, name, entry in model_entries(run.config["models"]):
+        texts["models", zoo, threat, name, "architecture"] = entry.get("architecture")
+    for key_path, text in texts.items():
+        for end in ENDS:
+            if end in (text or ""):
+                yield ConfigMistake(
+                    key_path, f"{end} in {text!r} would end a script of Snakemake's report; leave it out"
+                )
 
 
 # ---- datasets, measures, mappers ----
