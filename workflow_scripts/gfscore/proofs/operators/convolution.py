@@ -8,7 +8,7 @@ from torch.nn import functional
 from torch.nn.grad import conv2d_input
 
 from gfscore.proofs.operators.declaration import Affine, Builder, Call, Plain, Reader, Shape, Symbol
-from gfscore.proofs.operators.rearrangement import numbered, rearranged
+from gfscore.proofs.operators.rearrangement import entry_indices, rearranged
 
 aten = torch.ops.aten
 
@@ -135,7 +135,7 @@ def _mean(builder: Builder, call: Call) -> Symbol:
     call.require(len(images.shape) == 4 and axes == [2, 3], "the mean must be over height and width of images")
     size = (images.shape[2], images.shape[3])
     means = average(builder, images, (*images.shape[:2], 1, 1), size=size, stride=size)
-    return rearranged(builder, means, numbered(means).reshape(call.shape))
+    return rearranged(builder, means, entry_indices(means).reshape(call.shape))
 
 
 # Networks that call the operators, for tests

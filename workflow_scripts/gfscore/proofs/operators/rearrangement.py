@@ -1,4 +1,4 @@
-"""Operators that move, copy and join numbers: views, slices, padding, concatenation."""
+"""Operators that move, copy and join entries of tensors: views, slices, padding, concatenation."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,19 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class Rearrangement(Affine):
-    """Every number of the output is one of an input, or a constant.
+    """Each entry of the output is an entry of one input, or a constant.
 
     Attributes
     ----------
     places : tuple of Tensor
-        For each input (size of the output,) int64: place in the flattened input from 1, or 0 where the number comes
-        from elsewhere.
+        For each input (size of the output,) int64: 1-based index in the flattened input of each entry of the output; 0
+        for entries that this input does not provide.
     input_shapes : tuple
         Shapes of the inputs.
     shape : tuple of int
         Of the output.
     bias : Tensor
-        Constants, 0 elsewhere.
+        Constants of the entries that no input provides; 0 for all others.
     """
 
     places: tuple[Tensor, ...]
@@ -34,7 +34,7 @@ class Rearrangement(Affine):
 
     @property
     def operations(self) -> int:
-        # A number of the input may be copied to every place.
+        # An entry of the input may be copied to every entry of the output.
         return self.bias.numel() + 2
 
     def forward(self, *inputs: Tensor) -> Tensor:
@@ -66,23 +66,23 @@ class Rearrangement(Affine):
 
 
 def rearranged(builder: Builder, values: Symbol, places: Tensor) -> Symbol:
-    """Numbers of a tensor at places from 1, 0 where there is none, in the shape of `places`."""
+    """Entries of a tensor at 1-based indices, in the shape of `places`; 0 at the index 0."""
     shape = tuple(places.shape)
     bias = torch.zeros(shape, dtype=torch.float64)
     operator = Rearrangement((places.reshape(-1),), (values.shape,), shape, bias)
     return builder.add(operator, [values], shape)
 
 
-def numbered(values: Symbol) -> Tensor:
-    """Places from 1 of a tensor's numbers, in its shape."""
+def entry_indices(values: Symbol) -> Tensor:
+    """1-based indices of a tensor's entries, in its shape."""
     return torch.arange(1, torch.Size(values.shape).numel() + 1).reshape(values.shape)
 
 
 def _moved(builder: Builder, call: Call) -> Symbol | list[Symbol]:
-    # The operator is run on the places of the numbers, which shows where it moves them.
+    # The operator is run on the indices of the entries, which shows where it moves each of them.
     values = call.symbol("self")
     arguments = dict(call.arguments)
-    arguments["self"] = numbered(values)
+    arguments["self"] = entry_indices(values)
     arguments.pop("memory_format", None)
     places = call.run(**arguments)
     if isinstance(places, Tensor):
@@ -98,7 +98,7 @@ def _padded(builder: Builder, call: Call) -> Symbol:
 def _joined(builder: Builder, call: Call) -> Symbol:
     members = call.arguments["tensors"]
     axis = call.arguments["dim"]
-    nothing = [torch.zeros(tuple(member.shape), dtype=torch.int64) for member in members]
+    absent = [torch.zeros(tuple(member.shape), dtype=torch.int64) for member in members]
 
     symbols: list[Symbol] = []
     places = []
@@ -108,9 +108,9 @@ def _joined(builder: Builder, call: Call) -> Symbol:
             constants.append(member.double())
             continue
         constants.append(torch.zeros(member.shape, dtype=torch.float64))
-        # By its position, since a tensor may be joined to itself.
-        pieces = list(nothing)
-        pieces[position] = numbered(member)
+        # Found by position rather than by symbol, since a tensor may be joined to itself.
+        pieces = list(absent)
+        pieces[position] = entry_indices(member)
         places.append(torch.cat(pieces, dim=axis).reshape(-1))
         symbols.append(member)
     bias = torch.cat(constants, dim=axis)
@@ -128,9 +128,9 @@ class _Moves(nn.Module):
         edge = nn.functional.pad(rows, (1, 0))[:, 1:, ::2].unsqueeze(1).squeeze(1)
         first, second = edge.split(2, dim=1)
         chosen = edge.index_select(1, torch.tensor([2, 0]))
-        kinds = [first.flatten(1), second.flatten(1), chosen.flatten(1), images[:, 0, 0].expand(1, 4).clone()]
-        kinds.append(torch.ones(1, 2))
-        (row,) = torch.relu(torch.cat(kinds, dim=1)).t().t().unbind(0)
+        pieces = [first.flatten(1), second.flatten(1), chosen.flatten(1), images[:, 0, 0].expand(1, 4).clone()]
+        pieces.append(torch.ones(1, 2))
+        (row,) = torch.relu(torch.cat(pieces, dim=1)).t().t().unbind(0)
         return row[None] @ self.weight
 
 
@@ -156,7 +156,7 @@ MOVES = (
     aten.split_with_sizes.default,
     aten.unbind.int,
 )
-"""Operators whose output holds numbers of their first argument, and none else."""
+"""Operators that only select, move or copy entries of their first argument."""
 
 READERS = {operator: Reader(_moved, _Moves) for operator in MOVES}
 READERS[aten.constant_pad_nd.default] = Reader(_padded, _Moves)

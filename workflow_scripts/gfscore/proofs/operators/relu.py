@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gfscore.proofs.operators.declaration import Activation, Array, Builder, Call, Lines, Plain, Reader, Symbol
 from gfscore.proofs.operators.elementwise import Sum
-from gfscore.proofs.operators.rearrangement import numbered, rearranged
+from gfscore.proofs.operators.rearrangement import entry_indices, rearranged
 from gfscore.proofs.rounding import TINY, UNIT
 
 aten = torch.ops.aten
@@ -68,7 +68,7 @@ def _max_pool2d(builder: Builder, call: Call) -> Symbol:
     down, right = call.pair("stride") if call.arguments["stride"] else (height, width)
 
     images = call.symbol("self")
-    places = numbered(images)
+    places = entry_indices(images)
     rows, columns = call.shape[2:]
     members = []
     for top, left in product(range(height), range(width)):

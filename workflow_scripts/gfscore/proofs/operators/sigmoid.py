@@ -14,15 +14,15 @@ from gfscore.proofs.rounding import UNIT
 aten = torch.ops.aten
 
 MARGIN = 64 * UNIT
-"""Relative widening of values of exp, tanh, and of lines through them.
+"""Relative margin for rounding errors in values of sigmoid and tanh, and in lines around them.
 
-# ASSUME: numpy's and scipy's functions err by fewer than 16 units in the last place.
+ASSUME: numpy's and scipy's functions err by fewer than 16 units in the last place.
 """
 
 
 @dataclass(frozen=True)
-class Curve(Activation):
-    """An increasing function of the shape of an S, convex below 0 and concave above."""
+class SShaped(Activation):
+    """An increasing function that is convex below 0 and concave above, with an even derivative."""
 
     splits = False
 
@@ -31,25 +31,25 @@ class Curve(Activation):
         """The function."""
 
     @abstractmethod
-    def slope(self, z: Array) -> Array:
+    def derivative(self, z: Array) -> Array:
         """Its derivative."""
 
     @abstractmethod
-    def place_of(self, slope: Array) -> Array:
-        """The z >= 0 at which the derivative has a value between 0 and the largest."""
+    def tangent_point(self, slope: Array) -> Array:
+        """The z >= 0 at which the derivative is `slope`, a number between 0 and its maximum."""
 
     def interval(self, low: Array, high: Array) -> tuple[Array, Array]:
-        bottom, top = self.value(low), self.value(high)
-        return bottom - MARGIN * (1 + np.abs(bottom)), top + MARGIN * (1 + np.abs(top))
+        lowest, highest = self.value(low), self.value(high)
+        return lowest - MARGIN * (1 + np.abs(lowest)), highest + MARGIN * (1 + np.abs(highest))
 
     def lines(self, low: Array, high: Array) -> Lines:
-        """Among a few slopes those whose lines lie highest below, and lowest above, the middle of the interval."""
+        """Tightest lines at the middle of the interval, among lines of five slopes."""
         middle = (low + high) / 2
         width = high - low
         rise = self.value(high) - self.value(low)
-        chord = np.where(width > 1e-6, rise / np.maximum(width, 1e-6), self.slope(middle))
-        flat = np.minimum(self.slope(low), self.slope(high))
-        candidates = [chord, flat, self.slope(middle), self.slope(low), self.slope(high)]
+        chord = np.where(width > 1e-6, rise / np.maximum(width, 1e-6), self.derivative(middle))
+        smaller_end_slope = np.minimum(self.derivative(low), self.derivative(high))
+        candidates = [chord, smaller_end_slope, self.derivative(middle), self.derivative(low), self.derivative(high)]
 
         best = None
         for slope in candidates:
@@ -69,21 +69,22 @@ class Curve(Activation):
         return best
 
     def intercepts(self, slope: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        """Smallest and largest value of the function less slope * z between the bounds, rounded outward."""
-        extreme = self.place_of(slope)
+        """Intercepts of the lines of a slope below and above the function between two bounds, rounded outward."""
+        tangent_point = self.tangent_point(slope)
         smallest = np.full_like(low, np.inf)
         largest = np.full_like(low, -np.inf)
-        reach = np.maximum(np.abs(low), np.abs(high))
-        for place in (low, high, np.clip(extreme, low, high), np.clip(-extreme, low, high)):
-            gap = self.value(place) - slope * place
-            smallest = np.minimum(smallest, gap)
-            largest = np.maximum(largest, gap)
-        margin = MARGIN * (1 + np.abs(slope) * reach)
+        magnitude = np.maximum(np.abs(low), np.abs(high))
+        # value(z) - slope * z is extreme at an end, or where the tangent has this slope.
+        for z in (low, high, np.clip(tangent_point, low, high), np.clip(-tangent_point, low, high)):
+            intercept = self.value(z) - slope * z
+            smallest = np.minimum(smallest, intercept)
+            largest = np.maximum(largest, intercept)
+        margin = MARGIN * (1 + np.abs(slope) * magnitude)
         return smallest - margin, largest + margin
 
 
 @dataclass(frozen=True)
-class Sigmoid(Curve):
+class Sigmoid(SShaped):
     """1 / (1 + exp(-z))."""
 
     def forward(self, values: Tensor) -> Tensor:
@@ -92,11 +93,11 @@ class Sigmoid(Curve):
     def value(self, z: Array) -> Array:
         return expit(z)
 
-    def slope(self, z: Array) -> Array:
+    def derivative(self, z: Array) -> Array:
         value = expit(z)
         return value * (1 - value)
 
-    def place_of(self, slope: Array) -> Array:
+    def tangent_point(self, slope: Array) -> Array:
         root = np.sqrt(np.clip(1 - 4 * slope, 0, 1))
         return logit(np.clip((1 + root) / 2, 0.5, 1 - 1e-15))
 
@@ -105,7 +106,7 @@ class Sigmoid(Curve):
 
 
 @dataclass(frozen=True)
-class Tanh(Curve):
+class Tanh(SShaped):
     """Hyperbolic tangent."""
 
     def forward(self, values: Tensor) -> Tensor:
@@ -114,10 +115,10 @@ class Tanh(Curve):
     def value(self, z: Array) -> Array:
         return np.tanh(z)
 
-    def slope(self, z: Array) -> Array:
+    def derivative(self, z: Array) -> Array:
         return 1 - np.tanh(z) ** 2
 
-    def place_of(self, slope: Array) -> Array:
+    def tangent_point(self, slope: Array) -> Array:
         return np.arctanh(np.clip(np.sqrt(np.clip(1 - slope, 0, 1)), 0, 1 - 1e-15))
 
     def plain(self) -> Plain:
@@ -132,11 +133,11 @@ def _tanh(builder: Builder, call: Call) -> Symbol:
     return builder.add(Tanh(), [call.symbol("self")], call.shape)
 
 
-def _curved(activation: nn.Module) -> nn.Module:
+def _example(activation: nn.Module) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(32, 8), activation, nn.Linear(8, 6), activation, nn.Linear(6, 3))
 
 
 READERS = {
-    aten.sigmoid.default: Reader(_sigmoid, lambda: _curved(nn.Sigmoid())),
-    aten.tanh.default: Reader(_tanh, lambda: _curved(nn.Tanh())),
+    aten.sigmoid.default: Reader(_sigmoid, lambda: _example(nn.Sigmoid())),
+    aten.tanh.default: Reader(_tanh, lambda: _example(nn.Tanh())),
 }
