@@ -1,4 +1,4 @@
-"""The content of an ONNX model in one file or several, read once: what is checked is what runs."""
+"""The content of an ONNX model in one file or several, read once, so that the bytes checked are the bytes run."""
 
 import hashlib
 import math
@@ -17,8 +17,8 @@ from gfscore.networks.model_source import Settings
 from gfscore.networks.onnx_files import AS_ONE_FILE, data_files, require_plain_name
 from gfscore.networks.outputs import first_line
 
-BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
-"""Bits of the number types of which a byte holds several."""
+PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
+"""Bits of the number types that are packed, several to a byte."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,29 @@ class OnnxModel:
     ----------
     path : Path
         The ONNX file.
-    graph : onnx.ModelProto
-        The content of that file. Weights of the main graph that are stored in other files name them by location, offset
-        and length; all other tensors have their values inside.
+    proto : onnx.ModelProto
+        The content of that file, parsed. Weights of the main graph that are stored in other files name them by
+        location, offset and length; all other tensors have their values inside.
     content : bytes
-        The graph as bytes, which a session takes together with `data`.
+        `proto` as bytes, which a session takes together with `data`.
     data : mapping of str to bytes
         Content of the other files by name; empty for a model in one file.
     """
 
     path: Path
-    graph: onnx.ModelProto
+    proto: onnx.ModelProto
     content: bytes
     data: Mapping[str, bytes]
 
-    def whole_graph(self) -> onnx.ModelProto:
-        """The graph with the values of all tensors inside, which may be more than one file can hold."""
+    def with_data_embedded(self) -> onnx.ModelProto:
+        """The model with the values of all tensors inside, which may be more than one file can hold."""
         if not self.data:
-            return self.graph
-        graph = onnx.ModelProto()
-        graph.CopyFrom(self.graph)
-        for tensor in tensors_of(graph):
-            _move_inside(tensor, self.data)
-        return graph
+            return self.proto
+        copy = onnx.ModelProto()
+        copy.CopyFrom(self.proto)
+        for tensor in tensors_of(copy):
+            _embed(tensor, self.data)
+        return copy
 
 
 def read_model(path: Path | str, digests: Mapping[str, str] | None = None) -> OnnxModel:
@@ -81,10 +81,10 @@ def read_model(path: Path | str, digests: Mapping[str, str] | None = None) -> On
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); train or fetch this model first") from error
     _require_digest(content, path, digests)
-    graph = parsed(content, path)
+    proto = parse_model(content, path)
 
     data: dict[str, bytes] = {}
-    for tensor in tensors_of(graph):
+    for tensor in tensors_of(proto):
         if not tensor.external_data and not is_external(tensor):
             continue
         names = [entry.value for entry in tensor.external_data if entry.key == "location"]
@@ -98,15 +98,15 @@ def read_model(path: Path | str, digests: Mapping[str, str] | None = None) -> On
         require_plain_name(name, path)
         if name not in data:
             data[name] = _data_bytes(tensor, path.with_name(name), path, digests)
-        _normalise_location(tensor, len(data[name]), path)
+        _normalise_external_data(tensor, len(data[name]), path)
 
     if data:
-        # onnxruntime takes data of weights of the main graph only; data of other tensors it would look for on disk.
-        other_tensors = chain(tensors_of(graph, without="graph"), tensors_of(graph.graph, without="initializer"))
+        # onnxruntime takes from memory only the data of weights of the main graph; it would read the others from disk.
+        other_tensors = chain(tensors_of(proto, without="graph"), tensors_of(proto.graph, without="initializer"))
         for tensor in other_tensors:
-            _move_inside(tensor, data)
-        content = serialized(graph, path)
-    return OnnxModel(path, graph, content, data)
+            _embed(tensor, data)
+        content = serialize_model(proto, path)
+    return OnnxModel(path, proto, content, data)
 
 
 def external_files(path: Path | str) -> list[Settings]:
@@ -118,8 +118,8 @@ def external_files(path: Path | str) -> list[Settings]:
     return [{"path": str(file), "url": None, "sha256": None} for file in data_files(path)]
 
 
-def parsed(content: bytes, path: Path | str) -> onnx.ModelProto:
-    """Graph that an ONNX file holds; no other file is opened.
+def parse_model(content: bytes, path: Path | str) -> onnx.ModelProto:
+    """Model that an ONNX file holds; no other file is opened.
 
     Raises InputError, naming the file `path`, for content that is not ONNX.
     """
@@ -131,13 +131,13 @@ def parsed(content: bytes, path: Path | str) -> onnx.ModelProto:
         ) from error
 
 
-def serialized(graph: onnx.ModelProto, path: Path | str) -> bytes:
-    """A graph as bytes.
+def serialize_model(model: onnx.ModelProto, path: Path | str) -> bytes:
+    """A model as bytes.
 
-    Raises InputError, naming its file `path`, for a graph with more values inside than ONNX allows (2 GB).
+    Raises InputError, naming its file `path`, for a model with more values inside than ONNX allows (2 GB).
     """
     try:
-        return graph.SerializeToString()
+        return model.SerializeToString()
     except (EncodeError, ValueError) as error:
         raise InputError(
             f"{path}: holds more values than one graph can ({first_line(error)}); export it in float32, without "
@@ -145,7 +145,7 @@ def serialized(graph: onnx.ModelProto, path: Path | str) -> bytes:
         ) from error
 
 
-# Messages of a graph
+# Messages of a model
 
 
 def messages_of(message: Message, *, without: str = "") -> Iterator[Message]:
@@ -172,10 +172,10 @@ def tensors_of(message: Message, *, without: str = "") -> Iterator[onnx.TensorPr
             yield member
 
 
-def inputs_of(graph: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Inputs of a graph without the weights, which files of early versions list among them."""
-    weights = {tensor.name for tensor in graph.graph.initializer}
-    return [value for value in graph.graph.input if value.name not in weights]
+def inputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Inputs of a model without the weights, which early versions of ONNX list among the inputs."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in weights]
 
 
 def is_external(tensor: onnx.TensorProto) -> bool:
@@ -218,16 +218,16 @@ def _require_digest(content: bytes, file: Path, digests: Mapping[str, str] | Non
 # Where a tensor is stored
 
 
-def _entries_of(tensor: onnx.TensorProto) -> dict[str, str]:
+def _external_entries(tensor: onnx.TensorProto) -> dict[str, str]:
     # Location, offset and length by name.
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
-def _normalise_location(tensor: onnx.TensorProto, size: int, path: Path) -> None:
-    # Leaves location, offset and length in the one form that onnxruntime reads, and no other entry.
-    entries = _entries_of(tensor)
+def _normalise_external_data(tensor: onnx.TensorProto, size: int, path: Path) -> None:
+    # Replaces the entries by location, offset and length in the form that onnxruntime reads.
+    entries = _external_entries(tensor)
     name = entries["location"]
-    needed = _bytes_needed(tensor, path)
+    needed = _byte_count(tensor, path)
     try:
         offset = int(entries.get("offset", "0"))
         length = int(entries.get("length", str(needed)))
@@ -254,11 +254,11 @@ def _normalise_location(tensor: onnx.TensorProto, size: int, path: Path) -> None
     tensor.external_data.add(key="length", value=str(length))
 
 
-def _move_inside(tensor: onnx.TensorProto, data: Mapping[str, bytes]) -> None:
-    # Nothing to do for a tensor that has its values inside.
+def _embed(tensor: onnx.TensorProto, data: Mapping[str, bytes]) -> None:
+    # Copies the values of an external tensor into it.
     if not is_external(tensor):
         return
-    entries = _entries_of(tensor)
+    entries = _external_entries(tensor)
     start = int(entries["offset"])
     end = start + int(entries["length"])
     tensor.raw_data = data[entries["location"]][start:end]
@@ -266,12 +266,12 @@ def _move_inside(tensor: onnx.TensorProto, data: Mapping[str, bytes]) -> None:
     tensor.ClearField("data_location")
 
 
-def _bytes_needed(tensor: onnx.TensorProto, path: Path) -> int:
+def _byte_count(tensor: onnx.TensorProto, path: Path) -> int:
     try:
         name = onnx.TensorProto.DataType.Name(tensor.data_type)
         if name in ("STRING", "UNDEFINED"):
             raise ValueError(name)
-        bits = BITS.get(name) or 8 * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+        bits = PACKED_BITS.get(name) or 8 * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path}: its tensor {tensor.name!r} of type {tensor.data_type} cannot be stored in another file; export "

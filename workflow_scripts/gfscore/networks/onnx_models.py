@@ -15,7 +15,7 @@ from gfscore.core.errors import InputError
 from gfscore.networks.classifier import Classifier, Original
 from gfscore.networks.model_source import Settings
 from gfscore.networks.number_types import NetworkWithSearch
-from gfscore.networks.onnx_content import OnnxModel, read_model, serialized
+from gfscore.networks.onnx_content import OnnxModel, read_model, serialize_model
 from gfscore.networks.onnx_graphs import (
     graph_before_head,
     in_float32,
@@ -82,12 +82,12 @@ def open_classifier(
     """
     del image_shape, classes
     model = read_model(path, digests)
-    number_type = weights_type(model.graph)
+    number_type = weights_type(model.proto)
     session = session_in(number_type, model, threads)
     if session is None:
         return _opened_by_torch(number_type, model, settings, threads)
 
-    graph, logits = session_for_logits(session, model.graph, settings, threads, path, data=model.data)
+    graph, logits = session_for_logits(session, model.proto, settings, threads, path, data=model.data)
     if number_type == FLOAT32:
         number_type = graph.image_input.number_type
 
@@ -98,10 +98,10 @@ def open_classifier(
     if not settings.get("gradients"):
         return classifier
     if number_type == FLOAT32:
-        network = _torch_network(model.whole_graph(), graph, logits)
+        network = _torch_network(model.with_data_embedded(), graph, logits)
         original = Original(run, "onnxruntime", converter())
         return replace(classifier, network=network, run=None, original=original)
-    search = _torch_network(in_float32(model.whole_graph()), graph, logits)
+    search = _torch_network(in_float32(model.with_data_embedded()), graph, logits)
 
     def exact(images: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(run(images.cpu().numpy())).to(images.device)
@@ -115,13 +115,13 @@ def head_of(settings: Settings, path: Path | str) -> str | None:
 
     `settings`: `output` as for open_classifier. Nothing is executed.
     """
-    graph = read_model(path).graph
-    names = [output.name for output in graph.graph.output]
+    proto = read_model(path).proto
+    names = [output.name for output in proto.graph.output]
     output = settings.get("output")
     index = 0 if output is None else output_index(names, output)
     if index is None:
         return None
-    ending = onnx_head(graph, names[index])
+    ending = onnx_head(proto, names[index])
     return ending[0] if ending else None
 
 
@@ -139,7 +139,7 @@ def session_in(number_type: str, model: OnnxModel, threads: int) -> onnxruntime.
     try:
         session = opened_session(model.content, threads, model.path, data=model.data)
     except InputError:
-        if number_type == FLOAT32 and input_type(model.graph) in (FLOAT32, "uint8"):
+        if number_type == FLOAT32 and input_type(model.proto) in (FLOAT32, "uint8"):
             raise
         return None
     for tensor in [*session.get_inputs(), *session.get_outputs()]:
@@ -150,9 +150,9 @@ def session_in(number_type: str, model: OnnxModel, threads: int) -> onnxruntime.
 
 def _opened_by_torch(number_type: str, model: OnnxModel, settings: Settings, threads: int) -> Classifier:
     # The graph in its number type by conversion, whose copy in float32 is compared with onnxruntime.
-    whole_graph = model.whole_graph()
+    whole_graph = model.with_data_embedded()
     float32_graph = in_float32(whole_graph)
-    session = opened_session(serialized(float32_graph, model.path), threads, model.path)
+    session = opened_session(serialize_model(float32_graph, model.path), threads, model.path)
     graph, logits = session_for_logits(session, float32_graph, settings, threads, model.path)
     original = Original(lambda images: graph.logits(images, logits), "onnxruntime (float32)", converter())
     try:

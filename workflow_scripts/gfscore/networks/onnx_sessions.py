@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gfscore.core.errors import InputError
 from gfscore.core.settings import LOGARITHMS
 from gfscore.networks.model_source import Settings
-from gfscore.networks.onnx_content import serialized
+from gfscore.networks.onnx_content import serialize_model
 from gfscore.networks.onnx_graphs import graph_before_head
 from gfscore.networks.outputs import (
     FLOAT32,
@@ -252,7 +252,7 @@ def session_for_logits(
     tensor = output
     if head:
         extended, tensor = graph_before_head(graph, output, head, where=path)
-        session = opened_session(serialized(extended, path), threads, path, data=data)
+        session = opened_session(serialize_model(extended, path), threads, path, data=data)
     logarithms = settings.get("allow_probabilities") == LOGARITHMS
     logits = GraphLogits(output, head, logarithms, tensor)
     graph_session = GraphSession(session, image_input, settings, Path(path))

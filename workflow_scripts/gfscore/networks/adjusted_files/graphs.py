@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from gfscore.core.errors import InputError
 from gfscore.networks.adjusted_files.shift import AdjustedFiles, output_shift
 from gfscore.networks.model_source import Settings
-from gfscore.networks.onnx_content import OnnxModel, read_model, serialized
+from gfscore.networks.onnx_content import OnnxModel, read_model, serialize_model
 from gfscore.networks.onnx_graphs import WEIGHTS, in_float32, weights_type
 from gfscore.networks.onnx_models import session_in
 from gfscore.networks.onnx_sessions import INPUTS, GraphLogits, opened_session, session_for_logits
@@ -79,7 +79,7 @@ def write_adjusted(
     shift = output_shift(offsets, settings, columns=columns, where=path)
 
     graph = onnx.ModelProto()
-    graph.CopyFrom(model.whole_graph())
+    graph.CopyFrom(model.with_data_embedded())
     _insert(graph, tensor, shift, where=path)
 
     if model.data:
@@ -88,7 +88,7 @@ def write_adjusted(
             graph, str(target), save_as_external_data=True, location=location, size_threshold=LEAST_EXTERNAL_BYTES
         )
     else:
-        target.write_bytes(serialized(graph, path))
+        target.write_bytes(serialize_model(graph, path))
     place = f"behind its output {tensor.logits.output}"
     if tensor.logits.head:
         place = f"before its {tensor.logits.head}"
@@ -97,15 +97,15 @@ def write_adjusted(
 
 def _logits_tensor(model: OnnxModel, settings: Settings) -> LogitsTensor:
     # A function of its own, so that the session releases its copy of the weights before the graph is copied.
-    number_type = weights_type(model.graph)
+    number_type = weights_type(model.proto)
     session = session_in(number_type, model, 1)
     if session is None:
         # onnxruntime cannot run the model; its copy in float32 has the same names and shapes.
-        copy = in_float32(model.whole_graph())
-        session = opened_session(serialized(copy, model.path), 1, model.path)
+        copy = in_float32(model.with_data_embedded())
+        session = opened_session(serialize_model(copy, model.path), 1, model.path)
         graph, logits = session_for_logits(session, copy, settings, 1, model.path)
     else:
-        graph, logits = session_for_logits(session, model.graph, settings, 1, model.path, data=model.data)
+        graph, logits = session_for_logits(session, model.proto, settings, 1, model.path, data=model.data)
         types = {output.name: output.type for output in graph.session.get_outputs()}
         number_type = INPUTS[types[logits.tensor]]
     (values,) = graph.values(probe_images(graph.image_shape), [logits.tensor])

@@ -94,7 +94,7 @@ def _onnx(path: Path) -> NewModel:
     from gfscore.networks.onnx_content import inputs_of, read_model
 
     model = read_model(path)
-    graph = model.whole_graph()
+    graph = model.with_data_embedded()
     words = "ONNX graph"
     if model.data:
         words += f", weights in {few(sorted(model.data))}"
