@@ -55,7 +55,7 @@ def test_a_file_that_changed_a_moment_ago_is_not_stored():
 def test_a_damaged_record_and_a_lost_file_are_as_none(monkeypatch):
     later(monkeypatch)
     digest = digests.cached_sha256("file")
-    (record,) = digests.FOLDER.iterdir()
+    (record,) = digests.CACHE_FOLDER.iterdir()
     record.write_text("[1")
     assert digests.cached_sha256("file") == digest
     Path("file").unlink()

@@ -1,12 +1,13 @@
-"""SHA-256 of files: pinned ones, text files and folders that record their own, and a cache for large files.
+"""SHA-256 of files: comparison with pinned digests, checksums in text files and folders, a cache for large files.
 
 A page carries its own SHA-256, so that an edit (FAIL replaced by PASS) is detected, and the digests of the files that
 it was made from, so that a page beside a newer verdict is detected. A folder has the digests of its files in
 checksums.json.
 
-The cache holds a digest with the size, times and inode of its files; it counts as long as these are the same. Programs
-can set a file's time of modification, but not the time of its last change (ctime), so that a replacement is noticed
-which keeps size and time. A gate never uses it. It makes planning fast, so this module imports nothing heavy.
+The cache holds a digest with the size, times and inode of its files, and is used only while these are the same.
+Programs can set a file's time of modification but not the time of its last change (ctime), so a replacement of the same
+size and time of modification is noticed. The gate never uses the cache. Planning does, so this module imports nothing
+heavy.
 """
 
 import hashlib
@@ -26,23 +27,23 @@ from gfscore.core.files import read_json, write_json, write_text
 CHECKSUMS = "checksums.json"
 """File of a folder that records the SHA-256 of all others."""
 
-COMMENTS = {".html": "<!-- {} -->", ".yaml": "# {}"}
-"""Comment syntax by file name suffix."""
+COMMENT_SYNTAX = {".html": "<!-- {} -->", ".yaml": "# {}"}
+"""Comments of a text file by its suffix; {} stands for the words."""
 
-LAST_LINE = re.compile(rb"\n[^\n]{0,5}SHA-256 of everything above: ([0-9a-f]{64})[^\n]{0,4}\n\Z")
+CHECKSUM_LINE = re.compile(rb"\n[^\n]{0,5}SHA-256 of everything above: ([0-9a-f]{64})[^\n]{0,4}\n\Z")
 """Line in which a text file records its SHA-256."""
 
-MADE_FROM = re.compile(rb"^(?:<!-- |# )Made from ([\w.-]+), SHA-256: ([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
+SOURCE_LINE = re.compile(rb"^(?:<!-- |# )Made from ([\w.-]+), SHA-256: ([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
 """Line in which a page records the SHA-256 of a file that it was made from."""
 
-MADE_FROM_AT_THE_END = re.compile(rb"(?:" + MADE_FROM.pattern + rb")*\Z", re.MULTILINE)
-"""All these lines; elsewhere, a line that was taken for one could begin or end a comment around other words."""
+SOURCE_LINES_AT_END = re.compile(rb"(?:" + SOURCE_LINE.pattern + rb")*\Z", re.MULTILINE)
+"""All lines of sources at the end. Further up, such a line is content: its removal could alter a comment."""
 
-FOLDER = Path("results/cache/digests")
-"""Where the cache stores digests, one small file each; may be deleted."""
+CACHE_FOLDER = Path("results/cache/digests")
+"""Folder of the cache, one small file for each digest; may be deleted."""
 
-SETTLED = 2
-"""Seconds after a change before which another one may have the same time: the coarsest clock of a file system."""
+CLOCK_RESOLUTION = 2
+"""Seconds within which two changes may have the same time, with the coarsest clock of a file system."""
 
 
 def sha256_of_file(path: Path | str) -> str:
@@ -70,10 +71,10 @@ def write_checksummed(path: Path | str, text: str, *, files: Iterable[object] = 
     text : str
         Its content.
     files : iterable
-        What it was made from: files in the same folder are recorded; folders, files elsewhere and values that are no
-        paths are ignored.
+        Its sources. Those that are files in the same folder are recorded; folders, files elsewhere and values that are
+        no paths are ignored.
     """
-    comment = COMMENTS[Path(path).suffix]
+    comment = COMMENT_SYNTAX[Path(path).suffix]
     folder = Path(path).parent.resolve()
     paths = sorted({Path(name) for name in files if isinstance(name, str | Path)})
 
@@ -87,12 +88,12 @@ def write_checksummed(path: Path | str, text: str, *, files: Iterable[object] = 
 
 
 def require_checksum(path: Path | str) -> None:
-    """Require that neither a text file nor a file recorded in it changed since write_checksummed wrote it.
+    """Require that a text file and its recorded sources are as they were when write_checksummed wrote it.
 
     Raises
     ------
     InputError
-        Naming the file, if one did, and if it is missing or holds no checksum.
+        Naming the file, if it or a source has changed, is missing or, for the file itself, holds no checksum.
     """
     try:
         content = Path(path).read_bytes()
@@ -107,7 +108,7 @@ def require_checksum(path: Path | str) -> None:
         raise InputError(f"{path}: damaged, or edited by hand: its checksum does not match; request the file again")
 
     changed = []
-    for name, digest in MADE_FROM.findall(body):
+    for name, digest in SOURCE_LINE.findall(body):
         source = Path(path).parent / name.decode()
         if not source.is_file() or sha256_of_file(source) != digest.decode():
             changed.append(source.name)
@@ -120,12 +121,12 @@ def require_checksum(path: Path | str) -> None:
 def without_checksums(content: bytes) -> bytes:
     """Content of a file without the lines that write_checksummed appended."""
     body, _ = _split_checksum(content)
-    return MADE_FROM_AT_THE_END.sub(b"", body, count=1).rstrip(b"\n") + b"\n"
+    return SOURCE_LINES_AT_END.sub(b"", body, count=1).rstrip(b"\n") + b"\n"
 
 
 def _split_checksum(content: bytes) -> tuple[bytes, str | None]:
-    # What stands above the last line, and the SHA-256 in it; all of the content and None without such a line.
-    checksum = LAST_LINE.search(content[-200:])
+    # Content above the checksum line, and the checksum; the whole content and None without such a line.
+    checksum = CHECKSUM_LINE.search(content[-200:])
     if not checksum:
         return content, None
     return content[: len(content) - len(checksum[0]) + 1], checksum[1].decode()
@@ -136,7 +137,7 @@ def _split_checksum(content: bytes) -> tuple[bytes, str | None]:
 
 def write_digests(folder: Path | str) -> None:
     """Write checksums.json, which maps the names of a folder's files to their SHA-256."""
-    write_json(Path(folder) / CHECKSUMS, {"sha256": _digests(folder)})
+    write_json(Path(folder) / CHECKSUMS, {"sha256": _digests_of_files(folder)})
 
 
 def changed_files(folder: Path | str) -> list[str]:
@@ -159,7 +160,7 @@ def changed_files(folder: Path | str) -> list[str]:
     if not isinstance(recorded, dict):
         raise InputError(f"{path}: holds no digests of files; request the folder again")
 
-    present = _digests(folder)
+    present = _digests_of_files(folder)
     sentences = []
     for name in sorted(recorded.keys() | present.keys()):
         if name not in present:
@@ -174,7 +175,7 @@ def changed_files(folder: Path | str) -> list[str]:
     return sentences
 
 
-def _digests(folder: Path | str) -> dict[str, str]:
+def _digests_of_files(folder: Path | str) -> dict[str, str]:
     digests = {}
     for path in sorted(Path(folder).iterdir()):
         # Hidden files belong to Snakemake or a desktop, not to the results.
@@ -207,7 +208,7 @@ def cached_sha256(path: Path | str) -> str:
 def recall(name: str) -> Stored | None:
     """Digest and paths stored under a name; None without a record, or if a file has changed since."""
     try:
-        record = json.loads(_record_of(name).read_text(encoding="utf-8"))
+        record = json.loads(_record_path(name).read_text(encoding="utf-8"))
         stored = Stored(record["digest"], record["paths"])
         signature, _ = _signature(stored.paths)
         unchanged = record["name"] == name and record["signature"] == signature
@@ -229,20 +230,20 @@ def store(name: str, digest: str, *, paths: Iterable[Path | str], started: float
     paths : iterable of Path or str
         The files, and folders whose lists of names are part of it.
     started : float
-        Time at which their reading began: nothing is stored of files that changed after that or shortly before.
+        Time at which reading began. A digest of files that changed later, or shortly before, is not stored.
     """
     names = list(map(str, paths))
-    # Where nothing can be written, files are read again at the next time.
+    # A cache that cannot be written is no error: the files are read again next time.
     with suppress(OSError):
         signature, last_change = _signature(names)
-        if last_change > started - SETTLED:
+        if last_change > started - CLOCK_RESOLUTION:
             return
         record = {"name": name, "digest": digest, "signature": signature, "paths": names}
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=FOLDER, suffix=".part")
+        CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=CACHE_FOLDER, suffix=".part")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(record, file)
-        Path(temporary).replace(_record_of(name))
+        Path(temporary).replace(_record_path(name))
 
 
 def _signature(paths: Iterable[str]) -> tuple[str, float]:
@@ -256,6 +257,6 @@ def _signature(paths: Iterable[str]) -> tuple[str, float]:
     return state.hexdigest(), last_change
 
 
-def _record_of(name: str) -> Path:
+def _record_path(name: str) -> Path:
     key = hashlib.sha256(os.path.abspath(name).encode()).hexdigest()[:32]  # noqa: PTH100
-    return FOLDER / f"{key}.json"
+    return CACHE_FOLDER / f"{key}.json"
