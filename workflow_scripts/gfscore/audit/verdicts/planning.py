@@ -1,6 +1,6 @@
 """How many samples a question needs, and which differences given samples can show.
 
-Plans are predictions, not guarantees: they suppose that each class keeps the distribution it has shown so far.
+Plans are predictions, not guarantees: they assume that each class keeps the distribution of its present samples.
 """
 
 import math
@@ -18,18 +18,18 @@ from gfscore.statistics.class_bounds import ClassBounds
 from gfscore.statistics.expected_bounds import expected_bounds
 from gfscore.statistics.intervals import require_alpha
 
-EVEN_CHANCE = 0.5
-"""Power of a plan for which none is asked."""
+DEFAULT_POWER = 0.5
+"""Probability of a decision that a plan aims at by default."""
 
 DRAWS = 21
-"""Future data sets that a plan imagines."""
+"""Number of future data sets that a plan simulates."""
 
-FEWEST_DRAWS = 7
-"""Future data sets of more than MANY_CLASSES: the least favourable of so many classes differs little between them."""
+DRAWS_OF_MANY_CLASSES = 7
+"""Number of them with more than MANY_CLASSES: the least favourable of so many classes varies little among data sets."""
 
 MANY_CLASSES = 100
 
-MOST_SAMPLES = 10**9
+MAX_SAMPLES = 10**9
 """Samples per class beyond which a plan says that no number is known to suffice."""
 
 PRECISION = 1000
@@ -41,7 +41,7 @@ def samples_for_rule(
     rule: Mapping[str, Any],
     *,
     alpha: float,
-    power: float = EVEN_CHANCE,
+    power: float = DEFAULT_POWER,
     class_names: Sequence[Any] | None = None,
     lam: float = 0.5,
 ) -> int | None:
@@ -50,14 +50,14 @@ def samples_for_rule(
     Parameters
     ----------
     bounds : ClassBounds
-        Bounds from the samples at hand, whose distributions the plan supposes.
+        Bounds from the samples at hand, whose distributions the plan assumes.
     rule : mapping
         The rule as config.yaml writes it: its threshold `at_least` or `at_most`, `statistic`, by default the worst
         class, and `class` or `attribute` where the statistic names one.
     alpha : float
         Probability of a wrong verdict.
     power : float
-        Wanted probability of a decision, about that of the plan.
+        Probability of a decision that the plan approximates.
     class_names : sequence, optional
         Names of the K classes, for a rule that names one.
     lam : float
@@ -88,19 +88,19 @@ def fewest_samples(
     direction: str,
     threshold: float,
     alpha: float,
-    power: float = EVEN_CHANCE,
+    power: float = DEFAULT_POWER,
     added: bool = False,
 ) -> int | None:
     """Fewest samples per class with which a statistic would be decided against a threshold; see samples_for_rule.
 
-    All of them are fresh; or they are `added` to those at hand, which keep the values that they have.
+    All samples are fresh. With `added`, they include the samples at hand, which keep their values.
     """
     deviations = _deviations(len(bounds.n), power)
     needed = math.ceil(power * len(deviations))
     plan = expected_bounds(bounds)
 
     def is_likely_decided(n: int) -> bool:
-        # The less of the samples are fresh, the less their mean deviates.
+        # The smaller the share of fresh samples, the less the mean deviates.
         fresh_share = 1 - bounds.n / np.maximum(bounds.n, n) if added else np.ones(len(bounds.n))
         decided = 0
         for drawn, deviation in enumerate(deviations, start=1):
@@ -110,7 +110,7 @@ def fewest_samples(
                 break
         return decided >= needed
 
-    return _fewest(is_likely_decided, start=_smallest(bounds.n) + 1)
+    return _fewest(is_likely_decided, start=_smallest_class(bounds.n) + 1)
 
 
 def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float) -> int | None:
@@ -122,7 +122,7 @@ def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float
     Parameters
     ----------
     bounds : ClassBounds
-        Bounds from the samples at hand, whose distributions and interval method the plan supposes.
+        Bounds from the samples at hand, whose distributions and interval method the plan assumes.
     half_width : float
         Largest half-width of an interval, above 0.
     alpha : float
@@ -143,48 +143,48 @@ def samples_for_interval(bounds: ClassBounds, *, half_width: float, alpha: float
         raise InputError(f"half-width must be positive, got {half_width}")
     plan = expected_bounds(bounds)
     alpha_of_end = alpha / (2 * len(bounds.n))
-    present = bounds.n > 0
+    has_samples = bounds.n > 0
 
-    def narrow(n: int) -> bool:
+    def is_narrow(n: int) -> bool:
         expected = plan.of(n)
         widths = expected.upper(alpha_of_end) - expected.lower(alpha_of_end)
-        return bool(np.all(widths[present] <= 2 * half_width))
+        return bool(np.all(widths[has_samples] <= 2 * half_width))
 
-    return _fewest(narrow, start=_smallest(bounds.n))
+    return _fewest(is_narrow, start=_smallest_class(bounds.n))
 
 
 def _deviations(classes: int, power: float) -> NDArray[np.float64]:
-    # How far the future means of the classes may come to lie from the present ones, in standard errors: draws (J, K)
-    # from the normal distribution, in each class one from each of J equally likely parts of it (Latin hypercube).
+    # Deviations of the future means of the classes from the present ones, in standard errors: J draws (J, K) from the
+    # standard normal distribution, stratified in each class (Latin hypercube sampling).
     if not 0 < power < 1:
         raise InputError(f"power must lie strictly between 0 and 1, got {power!r}")
-    draws = max(FEWEST_DRAWS if classes > MANY_CLASSES else DRAWS, math.ceil(1 / min(power, 1 - power)))
+    draws = max(DRAWS_OF_MANY_CLASSES if classes > MANY_CLASSES else DRAWS, math.ceil(1 / min(power, 1 - power)))
     rng = np.random.default_rng(0)
-    parts = rng.permuted(np.tile(np.arange(draws)[:, None], (1, classes)), axis=0)
-    deviations = ndtri((parts + rng.random((draws, classes))) / draws)
-    # Their sums over the classes, which decide about means of all samples, are the quantiles of their distribution.
+    strata = rng.permuted(np.tile(np.arange(draws)[:, None], (1, classes)), axis=0)
+    deviations = ndtri((strata + rng.random((draws, classes))) / draws)
+    # Means over all samples depend on the sums over the classes, so these too are moved to quantiles.
     sums = deviations.sum(axis=1) / math.sqrt(classes)
     quantiles = ndtri((sums.argsort().argsort() + 0.5) / draws)
     return deviations + ((quantiles - sums) / math.sqrt(classes))[:, None]
 
 
-def _smallest(n: NDArray[np.int64]) -> int:
-    return max(1, int(n[n > 0].min(initial=MOST_SAMPLES)))
+def _smallest_class(n: NDArray[np.int64]) -> int:
+    return max(1, int(n[n > 0].min(initial=MAX_SAMPLES)))
 
 
-def _fewest(enough: Callable[[int], bool], *, start: int) -> int | None:
-    # With fewer than `start` nothing changes, since classes keep the samples that they have.
-    if not enough(MOST_SAMPLES):
+def _fewest(suffices: Callable[[int], bool], *, start: int) -> int | None:
+    # Bisection from `start`: classes keep the samples that they have, so fewer would change nothing.
+    if not suffices(MAX_SAMPLES):
         return None
     low = start - 1
     high = start
-    while not enough(high):
+    while not suffices(high):
         low = high
         high = 2 * high
 
     while high - low > max(1, high // PRECISION):
         middle = (low + high) // 2
-        if enough(middle):
+        if suffices(middle):
             high = middle
         else:
             low = middle
