@@ -11,7 +11,7 @@ from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration.evidence import SWEEPS
 from gfscore.audit.checks import selection_of
 from gfscore.audit.samples import write_scores
-from gfscore.audit.scoring import LogitCheck, score
+from gfscore.audit.scoring import LogitCheck, check_and_score
 from gfscore.audit.sensitivity import SENSITIVITY
 from gfscore.audit.settings import LogitChanges, TemperatureRange
 from gfscore.audit.values import AuditSubject
@@ -57,7 +57,7 @@ def score_models(
     InputError
         For logits that cannot be audited.
     """
-    scored = score(
+    scored = check_and_score(
         files,
         subject=subject,
         checks=checks,

@@ -1,4 +1,4 @@
-"""Checks and scores of the models of an audit, from the logits of one after the other."""
+"""Checks and scores of the models of an audit, from their logits, one model at a time."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class LogitCheck:
     ----------
     model : ModelName
     gate : PublishedAccuracy
+        Published accuracy that the logits must reproduce.
     member : str or None
-        Array of a user's file to read, where it has several.
+        Array to read from a user's file that holds several.
     allow_probabilities : bool or "logarithms"
         As in require_logits.
     """
@@ -58,16 +59,16 @@ class LogitCheck:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
+class ScoredModels:
     """Checks and scores of the models of an audit.
 
     Parameters
     ----------
     checks : dict of ModelName to CheckedModel
     samples : list of (ModelName, str, DataFrame)
-        Samples tables of the accepted models: model, measure, table.
+        Model, measure and samples table, of the accepted models.
     sweeps, sensitivity : DataFrame
-        The tables of these names, of the accepted models.
+        Tables of these names for the accepted models.
     identities : dict
         Identities of their logits, by label.
     """
@@ -79,7 +80,7 @@ class Scored:
     identities: dict[str, Identity]
 
 
-def score(
+def check_and_score(
     files: AuditFiles,
     *,
     subject: AuditSubject,
@@ -87,7 +88,7 @@ def score(
     temperatures: TemperatureRange,
     changes: LogitChanges,
     cache: FrameCache | None = None,
-) -> Scored:
+) -> ScoredModels:
     """Check the logits of every model of an audit, and score those that are accepted.
 
     Parameters
@@ -100,6 +101,7 @@ def score(
     temperatures : TemperatureRange
         Range that is searched.
     changes : LogitChanges
+        Shifts and scales of the logits for the table `sensitivity`.
     cache : FrameCache, optional
         Frames of earlier runs that took long.
 
@@ -120,7 +122,7 @@ def score(
     samples = []
     sweeps = []
     sensitivity = []
-    # One model after the other, so that logits stand in memory once.
+    # One model at a time, so that the logits of only one are in memory.
     for check in checks:
         model = check.model
         path = subject.logits[model]
@@ -135,7 +137,7 @@ def score(
             frame = pd.DataFrame({"sample_id": evidence.sample_id, "label": evidence.labels, **columns})
             samples.append((model, measure.name, frame[table_of(measure.kind.name).column_names]))
 
-        made_of = {"evidence": _digest_of(evidence), "model": model.columns()}
+        cache_key = {"evidence": _digest_of(evidence), "model": model.columns()}
         if subject.calibrated_measure is not None:
             sweep: dict[str, Any] = {
                 "measure": subject.calibrated_measure,
@@ -144,13 +146,13 @@ def score(
                 "high": temperatures.high,
             }
             make = partial(sweep_frame, evidence, model=model, **sweep)
-            sweeps.append(cache.get(SWEEPS, made_of | sweep, make) if cache else make())
+            sweeps.append(cache.get(SWEEPS, cache_key | sweep, make) if cache else make())
         make = partial(model_sensitivity, model.columns(), evidence.logits, evidence.labels, activations, changes)
-        sensitivity_key = made_of | {"activations": activations, "changes": changes.model_dump()}
+        sensitivity_key = cache_key | {"activations": activations, "changes": changes.model_dump()}
         sensitivity.append(cache.get(SENSITIVITY, sensitivity_key, make) if cache else make())
         print(f"{model.label}: scored")
 
-    return Scored(
+    return ScoredModels(
         checks=results,
         samples=samples,
         sweeps=stacked(SWEEPS, sweeps),
@@ -160,7 +162,7 @@ def score(
 
 
 def _digest_of(evidence: ModelLogits) -> str:
-    # Not of the file: labels may come from the dataset, and settings say how the file is read.
+    # Of the arrays, not of the file: labels may come from the dataset, and settings decide how the file is read.
     state = hashlib.sha256(evidence.logits.tobytes())
     state.update(evidence.labels.tobytes())
     return state.hexdigest()

@@ -24,7 +24,7 @@ from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.checks import CheckedModel, check_answers, selection_of
 from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.samples import SampleList, ScoresFile
-from gfscore.audit.scoring import LogitCheck, score
+from gfscore.audit.scoring import LogitCheck, check_and_score
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.audit.verdicts.declines import RELEASE_VALUES
@@ -210,7 +210,7 @@ class Recomputed:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""
         audit = self.audit.name
         subject = self._subject(self.audit.subject())
-        scoring = score(
+        scoring = check_and_score(
             self._files,
             subject=subject,
             checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
