@@ -78,7 +78,7 @@ class TorchBall:
     eps: float
     norm: str
 
-    def least(self, coefficients: Tensor) -> Tensor:
+    def minimum(self, coefficients: Tensor) -> Tensor:
         """Lower bounds (n,) of linear functions of the pixels on the ball, for coefficients (d, n).
 
         On an l2 ball the bound is the least value over the box of a . d + mu (|d|^2 - eps^2) / 2, which is one for
@@ -91,14 +91,14 @@ class TorchBall:
         inside = (coefficients * offsets + multiplier / 2 * offsets**2).sum(0)
         return dot(self.centre, coefficients) + inside - multiplier / 2 * self.eps**2
 
-    def lowest(self, coefficients: Tensor) -> Tensor:
-        """Pixels (d, n) at which linear functions attain the bounds of `least`."""
+    def minimiser(self, coefficients: Tensor) -> Tensor:
+        """Pixels (d, n) at which linear functions attain the bounds of `minimum`."""
         if self.norm == "linf":
             return torch.addcmul((self.low + self.high) / 2, coefficients.sign(), (self.high - self.low) / 2, value=-1)
         return self.centre + self._offsets(coefficients, self._multiplier(coefficients))
 
     def error(self, coefficients: Tensor, roundings: float) -> Tensor:
-        """Bound (n,) on the rounding errors of `least`, for coefficients (d, n) in float64.
+        """Bound (n,) on the rounding errors of `minimum`, for coefficients (d, n) in float64.
 
         `roundings` bounds the relative rounding errors of coefficients, against the sums of magnitudes that they come
         from.

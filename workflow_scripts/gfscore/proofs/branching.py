@@ -416,7 +416,7 @@ class BranchAndBound:
         bound = self.margins.bound(worst.margins, worst.branches, exact=False)
         self.evaluations += len(worst)
         ball = self.margins.relaxation.ball
-        pixels = ball.lowest(bound.image).T
+        pixels = ball.minimiser(bound.image).T
         if descent and ball.norm == "linf":
             pixels = self._descended(pixels)
         margins = self.smallest_margins(pixels)

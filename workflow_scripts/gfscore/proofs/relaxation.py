@@ -1,7 +1,7 @@
-"""One image's network with its nonlinear units between two lines: linear bounds on what it computes in a ball.
+"""Linear relaxation of a network in the ball around an image: each nonlinear unit is bounded by two lines.
 
-Units whose inputs keep one sign in the ball are folded into the affine functions between the others, so that all that
-follows carries the unstable units only.
+Units whose inputs keep one sign in the ball are affine and are folded into the affine functions between the others, so
+that the relaxation consists of the unstable units only.
 
 Terms: a *block* is the m unstable units of one layer; the *place* of a unit is its index among all values of its layer;
 the M *units* are those of all blocks, one block after the other, and the index of a unit is its index among these.
@@ -24,17 +24,17 @@ from gfscore.proofs.balls import TorchBall, dot
 from gfscore.proofs.operators.declaration import Array
 from gfscore.proofs.rounding import TINY, gamma
 
-COLUMNS = 256
-"""Functions that are bounded at once on a CPU, so that their coefficients stay in its cache."""
+FUNCTIONS_AT_ONCE = 256
+"""Number of functions that are bounded at once on a CPU, so that their coefficients fit into its cache."""
 
-SPARSE = 0.2
-"""Share of entries that are not 0, up to which a matrix is stored by its entries."""
+MAX_DENSITY = 0.2
+"""Largest share of nonzero entries with which a matrix is stored as sparse."""
 
 LEAST_WEIGHT = 1e-30
-"""Sums of weights below it are taken for it."""
+"""Smaller sums of weights are replaced by it, so that none is divided by 0."""
 
 SHARE_ERROR = 1e-9
-"""More than the relative rounding errors of sums over pairs in float64."""
+"""Bound on the relative rounding errors of sums over pairs in float64."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Matrix:
     def of(cls, values: csr_array | Array, dtype: torch.dtype, device: str) -> Matrix:
         """From numpy or scipy."""
         entries = values.nnz if isinstance(values, csr_array) else np.count_nonzero(values)
-        if entries > SPARSE * np.prod(values.shape):
+        if entries > MAX_DENSITY * np.prod(values.shape):
             full = values.toarray() if isinstance(values, csr_array) else np.ascontiguousarray(values)
             dense = torch.from_numpy(full).to(device, dtype)
             return cls(dense, dense.T)
@@ -57,13 +57,13 @@ class Matrix:
 
 
 def _rows(values: csr_array, dtype: torch.dtype, device: str) -> Tensor:
-    starts = torch.from_numpy(values.indptr.astype(np.int64))
-    places = torch.from_numpy(values.indices.astype(np.int64))
+    row_starts = torch.from_numpy(values.indptr.astype(np.int64))
+    columns = torch.from_numpy(values.indices.astype(np.int64))
     data = torch.from_numpy(values.data).to(dtype)
     with warnings.catch_warnings():
-        # That compressed rows are new in torch, and that their indices are not checked: scipy made them.
+        # Torch warns that compressed rows are in beta, and that it does not check their indices, which are scipy's.
         warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
-        return torch.sparse_csr_tensor(starts, places, data, size=values.shape, device=device)
+        return torch.sparse_csr_tensor(row_starts, columns, data, size=values.shape, device=device)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Functions:
     constant : Tensor
         (n,).
     error : Tensor
-        (n,): by how much they may differ from what they stand for anywhere in the ball.
+        (n,): bounds, over the ball, on their differences from the functions of the network that they represent.
     """
 
     image: Tensor
@@ -99,11 +99,11 @@ class Functions:
 
 @dataclass(frozen=True)
 class Pairs:
-    """P pairs of a block's m units whose inputs are not far from their middles at the same time.
+    """P pairs of a block's m units whose inputs are nowhere in the ball both at an end of their bounds.
 
     For an input z between l and h, with the middle c and half the width w, the line above exceeds the unit by at least
-    reach (1 - |z - c| / w). In a pair, |z - c| / w of both units add up to at most 2 - slack anywhere in the ball, so
-    that not both lines touch their units at any point.
+    reach * (1 - |z - c| / w). In a pair, |z - c| / w of both units add up to at most 2 - slack anywhere in the ball, so
+    at every point at least one of the lines lies above its unit.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Pairs:
     slack : Tensor
         (P, 1), above 0.
     reach : Tensor
-        (m, 1).
+        (m, 1), for each unit the excess of its line at the middle c that is proven at least.
     """
 
     first: Tensor
@@ -129,7 +129,7 @@ class Pairs:
     def gains(self, outputs: Tensor, signs: Tensor) -> tuple[Tensor, Tensor]:
         """Amounts by which pairs raise n lower bounds.
 
-        Lines above make a bound too low where two units of a pair cannot both be near an end of their bounds.
+        A bound supposes that every line above touches its unit, which the two units of a pair do at no common point.
 
         Parameters
         ----------
@@ -151,15 +151,15 @@ class Pairs:
         first, second = sizes[self.first], sizes[self.second]
         # A unit is divided among its pairs; a share of it that counts in one of them counts in no other.
         weights = torch.minimum(first, second).mul_(self.slack).square_()
-        totals = self._sums(sizes, weights, weights).clamp_(min=LEAST_WEIGHT)
+        totals = self._sums_by_unit(sizes, weights, weights).clamp_(min=LEAST_WEIGHT)
         first_shares, second_shares = weights / totals[self.first], weights / totals[self.second]
         first, second = first.mul_(first_shares), second.mul_(second_shares)
         gains = dot(self.slack, torch.minimum(first, second)) * (1 - SHARE_ERROR)
         smaller = first <= second
         first_parts, second_parts = self.slack * first_shares * smaller, self.slack * second_shares * ~smaller
-        return gains, self._sums(sizes, first_parts, second_parts).mul_(self.reach)
+        return gains, self._sums_by_unit(sizes, first_parts, second_parts).mul_(self.reach)
 
-    def _sums(self, like: Tensor, of_first: Tensor, of_second: Tensor) -> Tensor:
+    def _sums_by_unit(self, like: Tensor, of_first: Tensor, of_second: Tensor) -> Tensor:
         # Sums by unit of what its pairs have for it.
         return torch.zeros_like(like).index_add_(0, self.first, of_first).index_add_(0, self.second, of_second)
 
@@ -182,12 +182,12 @@ class Block:
         (m, 1), see Functions.
     lower_slope, lower_intercept, upper_slope, upper_intercept : Tensor
         (m, 1), the lines around their outputs.
-    sizes : Tensor
-        (m, 1): largest magnitudes of their inputs.
-    output_sizes : Tensor
-        (m, 1): largest magnitudes of their outputs.
-    terms : Tensor
-        (m, 1): largest sums of the magnitudes of what their inputs are the sum of.
+    input_magnitudes : Tensor
+        (m, 1): bounds on the magnitudes of their inputs.
+    output_magnitudes : Tensor
+        (m, 1): bounds on the magnitudes of their outputs.
+    term_magnitudes : Tensor
+        (m, 1): bounds on the sums of the magnitudes of the terms that their inputs are sums of.
     splits : bool
         Whether branches may split on the signs of their inputs.
     pairs : Pairs
@@ -203,9 +203,9 @@ class Block:
     lower_intercept: Tensor
     upper_slope: Tensor
     upper_intercept: Tensor
-    sizes: Tensor
-    output_sizes: Tensor
-    terms: Tensor
+    input_magnitudes: Tensor
+    output_magnitudes: Tensor
+    term_magnitudes: Tensor
     splits: bool
     pairs: Pairs
 
@@ -243,7 +243,7 @@ class Branches:
 
 
 @dataclass(frozen=True)
-class Above:
+class UpperLines:
     """Slopes and intercepts of the lines above the m units of a block, (m, n), or (m, 1) where all parts share them."""
 
     slopes: Tensor
@@ -252,20 +252,20 @@ class Above:
 
 @dataclass(frozen=True)
 class Bound:
-    """Lower bounds of n functions, and what they were made of.
+    """Lower bounds of n functions, with the quantities of the backward pass that gradients need.
 
     Attributes
     ----------
     lower : Tensor
         (n,).
     outputs : tuple of Tensor
-        Coefficients (m, n) of the outputs of the units of each block, on the way back.
+        Coefficients (m, n) of the outputs of the units of each block, once those of later blocks are replaced.
     slopes : tuple of Tensor
-        (m, n), of the lines that took the units' places.
+        (m, n), slopes of the lines that replaced the units.
     gains : tuple of Tensor
         (m, n) or (1, n), by how much lines above are lower by the pairs of a unit.
     image : Tensor
-        Coefficients (d, n) of the pixels; empty for bounds with rounding errors, which none is searched from.
+        Coefficients (d, n) of the pixels; empty for exact bounds, which are not optimised.
     """
 
     lower: Tensor
@@ -320,20 +320,20 @@ class Relaxation:
         signs = torch.zeros(self.unit_count, n, device=device, dtype=torch.int8)
         return Branches(slopes, signs, torch.zeros_like(slopes))
 
-    def lines_above(self, branches: Branches) -> list[Above]:
+    def upper_lines(self, branches: Branches) -> list[UpperLines]:
         """Lines above the units of each block: through both ends, and where a part is split the unit itself."""
         result = []
         for block, units in zip(self.blocks, self.slices(), strict=True):
             whole = branches.signs[units] == 0
             if bool(whole.all()):
-                result.append(Above(block.upper_slope, block.upper_intercept))
+                result.append(UpperLines(block.upper_slope, block.upper_intercept))
                 continue
             slopes = torch.where(whole, block.upper_slope, branches.slopes[units])
-            result.append(Above(slopes, block.upper_intercept * whole))
+            result.append(UpperLines(slopes, block.upper_intercept * whole))
         return result
 
     def lower(
-        self, functions: Functions, branches: Branches, *, exact: bool, above: list[Above] | None = None
+        self, functions: Functions, branches: Branches, *, exact: bool, upper_lines: list[UpperLines] | None = None
     ) -> Bound:
         """Lower bounds of functions, each in its part of the ball.
 
@@ -344,24 +344,26 @@ class Relaxation:
         exact : bool
             Whether rounding errors are subtracted, so that the bounds hold in real arithmetic. All numbers must then be
             float64.
-        above : list of Above, optional
-            The lines above units in these parts, where they were made before.
+        upper_lines : list of UpperLines, optional
+            `self.upper_lines(branches)`, if the caller has it.
 
         References
         ----------
         Zhang et al. 2018 (CROWN); Xu et al. 2021 (slopes); Wang et al. 2021 (multipliers of splits).
         """
-        pieces = pieces_of(len(functions.constant), self.ball.low.device)
+        pieces = column_slices(len(functions.constant), self.ball.low.device)
         if len(pieces) > 1:
             bounds = []
             for columns in pieces:
                 bounds.append(self.lower(functions.columns(columns), branches.columns(columns), exact=exact))
             return _joined(bounds)
-        if above is None:
-            above = self.lines_above(branches)
-        return self._lower_of_piece(functions, branches, above, exact=exact)
+        if upper_lines is None:
+            upper_lines = self.upper_lines(branches)
+        return self._lower_of_piece(functions, branches, upper_lines, exact=exact)
 
-    def _lower_of_piece(self, functions: Functions, branches: Branches, above: list[Above], *, exact: bool) -> Bound:
+    def _lower_of_piece(
+        self, functions: Functions, branches: Branches, upper_lines: list[UpperLines], *, exact: bool
+    ) -> Bound:
         # From the last block to the first: each unit is replaced by the line that makes the functions smallest, and so
         # by its inputs, until only pixels are left.
         outputs = [coefficients.clone() for coefficients in functions.units]
@@ -375,10 +377,10 @@ class Relaxation:
             multipliers = branches.multipliers[slices[index]]
             below = branches.slopes[slices[index]] if block.splits else block.lower_slope
 
-            slopes = torch.where(outputs[index] > 0, below, above[index].slopes)
+            slopes = torch.where(outputs[index] > 0, below, upper_lines[index].slopes)
             line_slopes.append(slopes)
             inputs = outputs[index] * slopes - multipliers
-            summands = _weighted_sum(above[index].intercepts, outputs[index].clamp(max=0))
+            summands = _weighted_sum(upper_lines[index].intercepts, outputs[index].clamp(max=0))
             if not block.splits:
                 summands = summands + dot(block.lower_intercept, outputs[index].clamp(min=0))
             gains, gains_by_unit = block.pairs.gains(outputs[index], branches.signs[slices[index]])
@@ -390,24 +392,24 @@ class Relaxation:
 
             if exact:
                 error = _with_roundings(error, block, outputs[index], inputs, multipliers, roundings=roundings)
-        least = self.ball.least(image)
-        lower = constant + least
+        minimum = self.ball.minimum(image)
+        lower = constant + minimum
         if exact:
             error = error + self.ball.error(image, roundings)
-            error = error + roundings * (constant.abs() + least.abs() + functions.constant.abs())
+            error = error + roundings * (constant.abs() + minimum.abs() + functions.constant.abs())
             lower = lower - error * (1 + roundings) - TINY * (1 + len(image))
             image = image[:0]
         return Bound(lower, tuple(outputs), tuple(reversed(line_slopes)), tuple(reversed(pair_gains)), image)
 
-    def gradients(self, bound: Bound, above: list[Above], *, gains: bool) -> Gradients:
+    def gradients(self, bound: Bound, upper_lines: list[UpperLines], *, gains: bool) -> Gradients:
         """Derivatives of bounds, and where asked for the gains of splits.
 
         The derivative by a coefficient is the value of what it multiplies at the point where the bound is attained.
         There a split replaces a unit's line by the unit's input in one part and by 0 in the other: its gain is by how
         much both bounds together rise at that point.
         """
-        slope_gradients, multiplier_gradients, gained = [], [], []
-        pixels = self.ball.lowest(bound.image)
+        slope_gradients, multiplier_gradients, split_gains = [], [], []
+        pixels = self.ball.minimiser(bound.image)
         values: list[Tensor] = []
         for index, outputs in enumerate(bound.outputs):
             block = self.blocks[index]
@@ -416,17 +418,19 @@ class Relaxation:
                 inputs.addmm_(matrix.forward, values[earlier])
 
             positive = outputs.clamp(min=0)
-            lines = torch.where(outputs > 0, block.lower_intercept, above[index].intercepts - bound.gains[index])
+            lines = torch.where(outputs > 0, block.lower_intercept, upper_lines[index].intercepts - bound.gains[index])
             lines = lines.addcmul_(bound.slopes[index], inputs)
             values.append(lines)
             slope_gradients.append(positive * inputs)
             multiplier_gradients.append(-inputs)
             if gains:
                 active, inactive = outputs * (inputs - lines), -outputs * lines
-                gained.append(active.clamp(min=0) + inactive.clamp(min=0))
+                split_gains.append(active.clamp(min=0) + inactive.clamp(min=0))
         empty = bound.image[:0]
         return Gradients(
-            torch.cat([empty, *slope_gradients]), torch.cat([empty, *multiplier_gradients]), torch.cat([empty, *gained])
+            torch.cat([empty, *slope_gradients]),
+            torch.cat([empty, *multiplier_gradients]),
+            torch.cat([empty, *split_gains]),
         )
 
     def with_block(self, block: Block) -> Relaxation:
@@ -438,9 +442,9 @@ class Relaxation:
         return _converted(self, dtype, device)
 
 
-def pieces_of(n: int, device: torch.device) -> list[slice]:
+def column_slices(n: int, device: torch.device) -> list[slice]:
     """Columns of n functions that are bounded at once on a device, in pieces of about the same size."""
-    count = -(-n // COLUMNS) if device.type == "cpu" else 1
+    count = -(-n // FUNCTIONS_AT_ONCE) if device.type == "cpu" else 1
     ends = np.linspace(0, n, max(count, 1) + 1).astype(int).tolist()
     return [slice(start, end) for start, end in pairwise(ends)]
 
@@ -452,10 +456,11 @@ def _with_roundings(
     # inputs, and of their splits.
     sizes = inputs.abs()
     intercepts = block.upper_intercept.abs() + block.lower_intercept.abs()
-    rounded = dot(block.terms + block.sizes, sizes) + dot(block.sizes, multipliers.abs())
-    rounded = rounded + dot(block.output_sizes + intercepts, outputs.abs())
+    rounded = dot(block.term_magnitudes + block.input_magnitudes, sizes)
+    rounded = rounded + dot(block.input_magnitudes, multipliers.abs())
+    rounded = rounded + dot(block.output_magnitudes + intercepts, outputs.abs())
     # Coefficients that are too small for float64.
-    underflow = TINY * (block.sizes + block.output_sizes).sum()
+    underflow = TINY * (block.input_magnitudes + block.output_magnitudes).sum()
     return error + dot(block.error, sizes) + roundings * rounded + underflow
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gfscore.proofs.relaxation import Branches, Functions, Relaxation, pieces_of
+from gfscore.proofs.relaxation import Branches, Functions, Relaxation, column_slices
 
 LEVELS = 255
 """Slopes are rounded to so many steps, as which they are stored."""
@@ -50,7 +50,7 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
     Xu et al. 2021 (alpha-CROWN), Wang et al. 2021 (beta-CROWN).
     """
     n = len(functions.constant)
-    pieces = pieces_of(n, functions.constant.device)
+    pieces = column_slices(n, functions.constant.device)
     if len(pieces) > 1:
         searches = []
         for columns in pieces:
@@ -64,7 +64,7 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
         )
 
     slopes, multipliers = branches.slopes.clone(), branches.multipliers.clone()
-    above = relaxation.lines_above(branches)
+    upper_lines = relaxation.upper_lines(branches)
     split = branches.signs != 0
     # Slopes of split units stay what they are; multipliers have the signs of splits.
     least_slopes, largest_slopes = slopes * split, 1 - (1 - slopes) * split
@@ -74,13 +74,15 @@ def improved(relaxation: Relaxation, functions: Functions, branches: Branches, *
     best_slopes, best_multipliers = slopes.clone(), multipliers.clone()
     best = torch.full_like(functions.constant, -torch.inf)
     for step in range(steps + 1):
-        bound = relaxation.lower(functions, Branches(slopes, branches.signs, multipliers), exact=False, above=above)
+        bound = relaxation.lower(
+            functions, Branches(slopes, branches.signs, multipliers), exact=False, upper_lines=upper_lines
+        )
         better = bound.lower > best
         best = torch.where(better, bound.lower, best)
         best_slopes = torch.where(better, slopes, best_slopes)
         best_multipliers = torch.where(better, multipliers, best_multipliers)
         last = step == steps or bool((best > 0).all())
-        gradients = relaxation.gradients(bound, above, gains=last)
+        gradients = relaxation.gradients(bound, upper_lines, gains=last)
         if last:
             break
         slopes.grad, multipliers.grad = -gradients.slopes, -gradients.multipliers

@@ -13,7 +13,7 @@ from torch import Tensor
 from gfscore.proofs.balls import Ball, dot
 from gfscore.proofs.layers import IMAGE, AffineMap, Interval, LayeredNetwork
 from gfscore.proofs.operators.declaration import Array
-from gfscore.proofs.relaxation import SPARSE, Block, Bound, Branches, Functions, Matrix, Pairs, Relaxation
+from gfscore.proofs.relaxation import MAX_DENSITY, Block, Bound, Branches, Functions, Matrix, Pairs, Relaxation
 from gfscore.proofs.rounding import TINY, gamma
 from gfscore.proofs.slopes import as_numbers, improved, rounded
 
@@ -188,7 +188,7 @@ class Tightening:
             state = self.states[number]
             outputs = coefficients.pop(number)
             # Products of matrices with few entries that are 0 are faster without their indices.
-            if isinstance(outputs, csr_array) and outputs.nnz > SPARSE * np.prod(outputs.shape):
+            if isinstance(outputs, csr_array) and outputs.nnz > MAX_DENSITY * np.prod(outputs.shape):
                 outputs = outputs.toarray()
             units[number] = _columns(outputs[:, state.units])
             before = self.network.layers[number].before
@@ -268,7 +268,7 @@ class Tightening:
         ball = self.relaxation.ball
         terms = dot(torch.maximum(ball.low.abs(), ball.high.abs()), functions.image.abs())
         for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
-            terms = terms + dot(block.output_sizes, coefficients.abs())
+            terms = terms + dot(block.output_magnitudes, coefficients.abs())
         error = functions.error + gamma(8) * (terms + functions.constant.abs() + middle.abs())
         return Functions(
             functions.image / half_width,
@@ -284,7 +284,7 @@ class Tightening:
         # How far each pixel and each unit of earlier layers can move each function, (d + M, m).
         moves = [functions.image.abs() * (ball.high - ball.low) / 2]
         for block, coefficients in zip(self.relaxation.blocks, functions.units, strict=True):
-            moves.append(coefficients.abs() * block.output_sizes / 2)
+            moves.append(coefficients.abs() * block.output_magnitudes / 2)
         directions = torch.cat(moves)
         directions = directions / directions.norm(dim=0)
         cosines = directions.T @ directions
@@ -341,8 +341,8 @@ class Tightening:
         terms = abs(rows.image) @ self.ball.magnitude + np.abs(rows.constant) + TINY
         matrices = []
         for block, coefficients in zip(self.relaxation.blocks, rows.units, strict=False):
-            output_sizes = block.output_sizes[:, 0].numpy()
-            terms = terms + np.abs(coefficients) @ output_sizes
+            output_magnitudes = block.output_magnitudes[:, 0].numpy()
+            terms = terms + np.abs(coefficients) @ output_magnitudes
             matrices.append(Matrix.of(coefficients, torch.float64, CPU))
         # A layer that sees only the image has no units before it, wherever it stands.
         for block in self.relaxation.blocks[len(rows.units) :]:
@@ -358,9 +358,9 @@ class Tightening:
             lower_intercept=_column(lines.lower_intercept),
             upper_slope=_column(lines.upper_slope),
             upper_intercept=_column(lines.upper_intercept),
-            sizes=_column(np.maximum(np.abs(low), np.abs(high))),
-            output_sizes=torch.from_numpy(state.magnitude[units]),
-            terms=_column(terms),
+            input_magnitudes=_column(np.maximum(np.abs(low), np.abs(high))),
+            output_magnitudes=torch.from_numpy(state.magnitude[units]),
+            term_magnitudes=_column(terms),
             splits=layer.activation.splits,
             pairs=pairs,
         )

@@ -1,4 +1,4 @@
-"""Pairs of ReLUs that no point of a ball brings to the middle of their bounds at the same time."""
+"""Pairs of ReLUs whose inputs no point of a ball brings to the ends of their bounds at the same time."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from gfscore.proofs.checking.plain_network import Array, Window
 
 LEAST_WEIGHT = 1e-30
-"""Sums of weights below it are taken for it."""
+"""Smaller sums of weights are replaced by it, so that none is divided by 0."""
 
 ERROR = 1e-9
-"""More than the relative rounding errors of what is computed here."""
+"""Bound on the relative rounding errors of the sums in this module."""
 
 Indices = NDArray[np.int64]
 
