@@ -15,25 +15,29 @@ from gfscore.tables.csv_files import csv_text
 from gfscore.tables.parquet_tables import read_identity, read_table
 from gfscore.workflow.catalogue import CATALOGUE
 
-EVIDENCE = ("verdict.json", "class_scores.parquet", "model_summary.parquet")
-"""Files of which a folder of an audit holds at least one."""
+IDENTIFYING_FILES = ("verdict.json", "class_scores.parquet", "model_summary.parquet")
+"""Files by which a folder is taken for an audit: it holds at least one of them."""
 
 MAX_LISTED = 3
+"""Faults that an error message lists."""
 
 T = TypeVar("T")
 
 
 def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
-    """What is wrong with the files of results/audits/<audit>, by their checksums and each other.
+    """Faults of the files of results/audits/<audit>, by their checksums and by comparison with each other.
 
-    Tables are read with the checksums of their pages, JSON files, HTML pages and the configuration with their own, each
-    CSV is made again from its Parquet file and compared byte for byte, figures are compared with checksums.json in
-    their folder. verdict.json and model_summary must hold the same values, and all tables be of one audit. This finds
-    damage and careless edits; who makes the checksums again is not found.
+    - Tables: the checksums of Parquet's data pages.
+    - JSON files, HTML pages and the configuration: the checksum in each of them.
+    - CSV files: byte for byte what is written from the Parquet file.
+    - Figures: checksums.json in their folder.
+    - verdict.json and model_summary hold the same values, and all tables are of one audit.
+
+    This detects damage and careless edits, but not an edit whose checksums were computed again.
 
     Parameters
     ----------
-    folder : path
+    folder : Path or str
         Folder of one audit.
     figures : bool
         Whether the folder must have figures.
@@ -51,7 +55,7 @@ def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; name a folder results/audits/<audit>")
-    if not any((folder / name).exists() for name in EVIDENCE):
+    if not any((folder / name).exists() for name in IDENTIFYING_FILES):
         raise InputError(
             f"{folder}: holds no audit: neither a verdict nor tables; name a folder results/audits/<audit>"
         )
@@ -63,24 +67,24 @@ def faults_of_audit(folder: Path | str, *, figures: bool = True) -> list[str]:
             faults.append(f"{folder / name}: missing")
     _check_tables(folder, faults)
     for path in sorted(folder.glob("*.json")):
-        _read(faults, read_json, path)
+        _read_or_add_fault(faults, read_json, path)
     for path in sorted(folder.glob("*.html")):
-        _read(faults, require_checksum, path)
+        _read_or_add_fault(faults, require_checksum, path)
     if (folder / "config.yaml").is_file():
-        _read(faults, require_checksum, folder / "config.yaml")
+        _read_or_add_fault(faults, require_checksum, folder / "config.yaml")
     if (folder / "figures").is_dir():
-        faults += _read(faults, changed_files, folder / "figures") or []
+        faults += _read_or_add_fault(faults, changed_files, folder / "figures") or []
     elif figures:
         faults.append(f"{folder / 'figures'}: missing")
     return list(dict.fromkeys(faults))
 
 
-def _read(faults: list[str], reader: Callable[..., T], *arguments: object) -> T | None:
-    # Result of a reader; None if it raises InputError, which is added to the faults.
+def _read_or_add_fault(faults: list[str], reader: Callable[..., T], *arguments: object) -> T | None:
+    # Result of a reader; None if it raises InputError, whose message is added to the faults.
     try:
         return reader(*arguments)
     except InputError as error:
-        # Without the remedy, to make the file again, which somebody who received the folder cannot follow.
+        # Without the remedy, which somebody who only received the folder cannot follow.
         faults.append(str(error).rpartition("; ")[0])
         return None
 
@@ -103,28 +107,28 @@ def require_unchanged_audit(folder: Path | str) -> None:
 
 
 def _check_tables(folder: Path, faults: list[str]) -> None:
-    paths_of: dict[str, list[Path]] = {}
+    paths_by_audit: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*.parquet")):
-        table = _read(faults, _table_of_audit, path)
+        table = _read_or_add_fault(faults, _table_of_audit, path)
         if table is None:
             continue
         frame, audit = table
-        paths_of.setdefault(audit, []).append(path)
-        _read(faults, _require_content, path.with_suffix(".csv"), csv_text(frame).encode())
+        paths_by_audit.setdefault(audit, []).append(path)
+        _read_or_add_fault(faults, _require_same_csv, path.with_suffix(".csv"), csv_text(frame).encode())
         if path.stem == "model_summary" and (folder / "verdict.json").is_file():
-            _read(faults, _require_one_run, folder, frame)
+            _read_or_add_fault(faults, require_one_run, folder, frame)
     for path in sorted(folder.glob("*.csv")):
         if not path.with_suffix(".parquet").is_file():
             faults.append(f"{path}: has no Parquet file beside it")
 
-    names = sorted(paths_of)
+    names = sorted(paths_by_audit)
     if len(names) > 1:
-        fewest = min(names, key=lambda name: len(paths_of[name]))
-        faults.append(f"{paths_of[fewest][0]}: of the audit {fewest!r}; the tables are of {', '.join(names)}")
+        fewest = min(names, key=lambda name: len(paths_by_audit[name]))
+        faults.append(f"{paths_by_audit[fewest][0]}: of the audit {fewest!r}; the tables are of {', '.join(names)}")
 
 
 def _table_of_audit(path: Path) -> tuple[pd.DataFrame, str]:
-    # Rows of a table, and the name of the audit that it is of.
+    # Rows of a table, and the name of its audit.
     identity = read_identity(path)
     table, version = identity.get("table"), identity.get("table_version")
     if table != path.stem or table not in CATALOGUE:
@@ -137,15 +141,8 @@ def _table_of_audit(path: Path) -> tuple[pd.DataFrame, str]:
     return read_table(path, CATALOGUE[table]), str(identity.get("audit"))
 
 
-def _require_content(path: Path, expected: bytes) -> None:
+def _require_same_csv(path: Path, expected: bytes) -> None:
     if not path.is_file():
         raise InputError(f"{path}: missing; run the audit again")
     if path.read_bytes() != expected:
         raise InputError(f"{path}: edited or damaged: differs from its Parquet file; make both again")
-
-
-def _require_one_run(folder: Path, frame: pd.DataFrame) -> None:
-    try:
-        require_one_run(folder, frame)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / 'verdict.json'}: is not a verdict ({error}); make it again") from error
