@@ -1,6 +1,6 @@
-"""Settings of an audit as users write them, then params of the steps score_models and tabulate_audit.
+"""Settings of an audit as users write them, then the params that the workflow derives from them for its steps.
 
-The params are derived from the settings. Imports nothing heavy.
+Imports nothing heavy.
 """
 
 from typing import Annotated, Any, Literal, Self, get_args
@@ -111,10 +111,10 @@ class GroupSettings(Closed):
 
 
 LONGEST_GRID = 100_000
-"""Largest number of temperatures in one phase of a search."""
+"""Largest number of temperatures in one phase of a grid search."""
 
 ATTACK_DISTANCE = "attack_distance"
-"""Objective that needs the l2 distances of a measure of kind minimal."""
+"""The objective that needs l2 distances, which a measure of kind minimal gives."""
 
 Objective = Literal[
     "cross_model_accuracy",
@@ -235,7 +235,7 @@ class TaskSettings(Closed):
 
 
 class TrainedModel(Closed):
-    """A model of an audit and how it was trained, as far as that is known."""
+    """A model of an audit, with its training method and architecture where they are known."""
 
     dataset: str
     threat: str

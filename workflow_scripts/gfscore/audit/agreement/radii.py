@@ -1,4 +1,4 @@
-"""Distances to adversarial examples and certified radii: curves, summaries, refutations.
+"""Distances to adversarial examples and certified radii: curves, summaries, refuted certificates.
 
 Tables `radius_curves`, `class_distances` and `refutations`.
 """
@@ -84,7 +84,7 @@ REFUTATIONS = Table(
 )
 
 POINTS = 41
-"""Number of radii of a curve, evenly spaced from 0 to the largest possible radius."""
+"""Number of radii of a curve, evenly spaced from 0 to the largest radius that the measure can give."""
 
 
 def radius_tables(
@@ -94,7 +94,7 @@ def radius_tables(
     confidence: float,
     label_error_rates: ArrayLike | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Tables on distances and radii, by name, as far as an audit has measures for them.
+    """Tables on distances and radii that the measures of an audit give, by name.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ def radius_tables(
         )
         curves.append(curve.assign(**key))
         if measure.kind.name == "minimal":
-            for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
+            for class_indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
                 columns = survival.class_distances(samples["value"], samples["censored"], groups, len(names))
-                distances.append(pd.DataFrame({**key, "class_index": indices, "class_name": names, **columns}))
+                distances.append(pd.DataFrame({**key, "class_index": class_indices, "class_name": names, **columns}))
         elif has_attacked_certificates(measure):
             certificates = samples[samples["attacked"].notna()]
             refuted = int(certificates["refuted"].astype(bool).sum())
@@ -189,15 +189,14 @@ def curve_frame(
     measure : NamedMeasure
         A measure of kind minimal or certified.
     confidence : float
-        Confidence of the bounds at each radius, which are simultaneous over classes; the bounds of all samples together
-        hold alone.
+        Confidence of the bounds at each radius: simultaneous over classes, and separately for all samples together.
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that the bounds allow for.
 
     Returns
     -------
     DataFrame
-        (K + 1) POINTS rows with the columns of `radius_curves` but the model and the measure.
+        (K + 1) * POINTS rows with the columns of `radius_curves` except those of the model and the measure.
     """
     largest = measure.description.value_range[1]
     if isinstance(measure.settings, Certified) and measure.settings.smoothing is not None:
@@ -206,7 +205,7 @@ def curve_frame(
     radii = np.linspace(0, largest, POINTS)
     values = samples["value"].to_numpy()
     frames = []
-    for indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
+    for class_indices, names, groups in _classes_then_all(samples["label"].to_numpy(), class_names):
         n = np.bincount(groups, minlength=len(names))
         alpha = (1 - confidence) / len(names)
 
@@ -230,7 +229,7 @@ def curve_frame(
                 low = corrected_certified_accuracy(counts, totals, alpha=error, confidence=1 - alpha)
 
         if label_error_rates is not None:
-            if indices == [ALL]:
+            if class_indices == [ALL]:
                 n_of_classes = np.bincount(samples["label"], minlength=len(class_names))
                 low, high = correct_mean_for_label_errors(low, high, label_error_rates, n=n_of_classes)
             else:
@@ -242,7 +241,7 @@ def curve_frame(
             pd.DataFrame(
                 {
                     "kind": measure.kind.name,
-                    "class_index": np.repeat(indices, POINTS),
+                    "class_index": np.repeat(class_indices, POINTS),
                     "class_name": np.repeat(names, POINTS),
                     "n": np.repeat(n, POINTS),
                     "radius": np.tile(radii, len(names)),
@@ -259,6 +258,6 @@ def curve_frame(
 def _classes_then_all(
     labels: NDArray[np.integer], class_names: Sequence[str]
 ) -> Iterator[tuple[Sequence[int], Sequence[str], NDArray[np.integer]]]:
-    # Indices of the groups, their names, and the group of each sample (N,).
+    # The samples by class, then all as one group: indices and names of the groups, and the group of each sample (N,).
     yield range(len(class_names)), class_names, labels
     yield [ALL], [ALL_NAME], np.zeros_like(labels)

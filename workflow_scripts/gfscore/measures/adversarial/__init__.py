@@ -1,4 +1,4 @@
-"""Adversarial accuracy: whether a sample survives the worst of several attacks within a ball."""
+"""Adversarial accuracy: whether a sample is classified correctly and withstands every attack within a ball."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from gfscore.measures.declaration import Column, Kind, Measure, Mistake, Network
 
 
 def _default_attacks() -> list[BallAttack]:
-    # One with gradients and one without: what Square alone finds is a sign of masked gradients.
+    # One with gradients and one without: examples that only Square finds are a sign of masked gradients.
     return [ApgdCe(name="apgd-ce"), Square(name="square")]
 
 
@@ -55,13 +55,13 @@ def describe(settings: Adversarial) -> Measure:
 
 
 def find_mistakes(settings: Adversarial, *, classes: float, thorough: bool) -> Iterator[Mistake]:
-    """Yield mistakes: a radius beyond white, an attack that lacks the norm, an attack that needs more classes."""
+    """Yield mistakes: a radius beyond the pixel range, attacks without this norm or for more classes."""
     for keys, words in ball_mistakes(settings.attacks, norm=settings.norm, eps=settings.eps, classes=classes):
         yield Mistake(keys, words)
 
 
 def forward_passes(settings: Adversarial, classes: int) -> float:
-    """Most forward passes of one sample: it survives all attacks."""
+    """Largest number of forward passes of one sample, which is that of a sample that withstands all attacks."""
     members = expand(settings.attacks, classes)
     return 1 + sum(attack_passes(member) for member in members)
 

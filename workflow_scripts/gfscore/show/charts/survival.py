@@ -1,4 +1,4 @@
-"""Share of all samples that attacks leave right, against the radius."""
+"""Share of samples that attacks leave correctly classified, against the radius."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gfscore.show.lazy import drawing, np, pd
 
 
 def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame:
-    """Share of samples that stay right at each radius.
+    """Share of samples that stay correctly classified at each radius.
 
     Parameters
     ----------
@@ -24,16 +24,17 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
     Returns
     -------
     DataFrame
-        Lines in the order of their means, the smallest first. `weakest` marks the line of the smallest mean: of each
-        model if `by_class`, else of all. Lines end at the first radius at which every share is 0.
+        Points of the lines, which are ordered by their mean distance, the smallest first, within each model if
+        `by_class`. `weakest` marks the line of the smallest mean, of each model if `by_class`. Lines end at the first
+        radius at which every share is 0.
     """
     rows = subject.rows("radius_curves")
     scores = subject.rows("class_scores")
     if rows["kind"].iloc[0] != kind:
         raise NothingToDraw
-    last_standing = rows.loc[rows["share"] > 0, "radius"].max()
-    beyond = rows.loc[rows["radius"] > last_standing, "radius"]
-    end = beyond.min() if len(beyond) else last_standing
+    last_radius_above_zero = rows.loc[rows["share"] > 0, "radius"].max()
+    later_radii = rows.loc[rows["radius"] > last_radius_above_zero, "radius"]
+    end = later_radii.min() if len(later_radii) else last_radius_above_zero
     rows = rows[(rows["radius"] <= end) & rows["share"].notna()]
     rows = rows.assign(model=rows["label"])
 
@@ -42,8 +43,8 @@ def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFram
         rows = rows[rows["class_index"] != ALL]
         keys = list(zip(rows["label"], rows["class_index"], strict=True))
         rows = rows.assign(mean=means.loc[keys].to_numpy())
-        least = rows.groupby("label")["mean"].transform("min")
-        rows = rows.assign(weakest=rows["mean"] == least)
+        smallest_of_model = rows.groupby("label")["mean"].transform("min")
+        rows = rows.assign(weakest=rows["mean"] == smallest_of_model)
         names = ["model", "class"]
         order = ["model", "mean", "class", "radius"]
     else:
