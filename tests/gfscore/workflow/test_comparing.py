@@ -142,7 +142,10 @@ def test_open_samples_are_a_band_between_the_two_audits(tmp_path, monkeypatch, c
         finished_audit(per_class=100, bands=(band, band), page=False)
         folders.append(str(tmp_path / name / "results/audits/toy"))
     assert main(["compare", *folders, "--page", str(tmp_path / "page.html")]) == 1
-    assert "class frog: 0.660 to 0.800, then 0.300 to 0.400, " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "class frog: 0.660 to 0.800, then 0.300 to 0.400, " in printed
+    # A statistic has one end of what is open, and its intervals beside it.
+    assert re.search(r"worse   none/good, robust\S*, wcr: 0\.660 \(0\.\d+ to 0\.\d+\), then 0\.300 \(0", printed)
 
     page = (tmp_path / "page.html").read_text()
     rows = table_in(page, "classes.csv").set_index(["model", "measure", "class_name"])

@@ -127,7 +127,10 @@ def compare(options: argparse.Namespace) -> int:
 
     for row in changes[changes["verdict"].isin([BETTER, WORSE])].itertuples():
         statistic = printable(f"{row.threat}/{row.model}, {row.measure}, {row.statistic}")
-        print(f"{row.verdict:6}  {statistic}: {number(row.first)}, then {number(row.second)}")
+        # With the intervals, since the value of open samples is that of their smallest values alone.
+        before = f"{number(row.first)} ({interval(row.first_low, row.first_high)})"
+        after = f"{number(row.second)} ({interval(row.second_low, row.second_high)})"
+        print(f"{row.verdict:6}  {statistic}: {before}, then {after}")
     verdicts = changes["verdict"].fillna("without a verdict: no interval, or in one audit only")
     print(f"Statistics of models: {_counted(verdicts)}")
     _print_missing(changes, options.earlier, "first")
