@@ -232,7 +232,7 @@ def _noise_floor(contents: Contents) -> Detail | None:
     summary = contents.rows_of_measure("model_summary")
     # Intervals so wide that no RDI which the measure can have is sure to show.
     value_range = contents.measures[contents.measure].description.value_range
-    largest = METRICS["rdi"].range(value_range, classes=2, lam=0)[1]
+    largest = METRICS["rdi"].value_range(*value_range, classes=2, lam=0)[1]
     summary = summary.assign(rdi_detectable=summary["rdi_detectable"].where(summary["rdi_detectable"] < largest))
     columns = [
         MODEL,
