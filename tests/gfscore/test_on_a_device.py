@@ -99,7 +99,7 @@ def test_proofs_with_branches_on_a_device_are_those_of_the_cpu(norm, eps, monkey
 
     monkeypatch.setattr(_Search, "run", with_device)
     # The pretend device holds no compressed rows.
-    monkeypatch.setattr("gfscore.proofs.relaxation.SPARSE", -1)
+    monkeypatch.setattr("gfscore.proofs.relaxation.MAX_DENSITY", -1)
     there = list(prove(layers, images.numpy(), labels, **options, device="cuda"))
     assert any(proof.branches for proof in here)
     for one, other in zip(here, there, strict=True):
