@@ -82,8 +82,8 @@ def _summary_columns() -> tuple[Column, ...]:
         Column(
             "rdi_detectable",
             pa.float64(),
-            "smallest true RDI that these intervals certainly distinguish from 0; none where not below the largest "
-            "possible RDI",
+            "smallest true RDI that these intervals certainly distinguish from 0; if not below the largest possible "
+            "RDI, they certainly distinguish none",
         ),
     ]
     for metric in APPENDED:

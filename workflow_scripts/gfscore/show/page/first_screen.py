@@ -1,4 +1,4 @@
-"""The first screen: what was audited, the verdict, the evidence by class, the models, and three findings."""
+"""The first screen: what was audited, the verdict, the evidence by class, the models, and up to three findings."""
 
 from dataclasses import dataclass
 from typing import Any
