@@ -655,3 +655,73 @@ def test_disparity_of_a_model_with_missing_samples_is_shown_without_chance():
         "disparity_bars", {"class_scores": audit.class_scores, "model_summary": summary.assign(rdi_p=np.nan)}
     )
     assert frame["p"].isna().all() and finding.kind.startswith("disparity_unknown")
+
+
+# ---- titles of what is not drawn, tied, constant or unknown ----
+
+
+def test_dimensions_that_are_not_drawn_count_in_the_title():
+    tables = {"projection_effects": pd.DataFrame({"mapper": ["vae"]})}
+    names = [f"z{index}" for index in range(26)]
+    frame, finding = of("mapper_traversals", tables, None, pictures={"vae": pictures(names)})
+    assert frame["dimension"].nunique() == 24 and finding.subject == {"most": "z24", "least": "z0"}
+    _, finding = of("mapper_traversals", tables, None, pictures={"vae": pictures(["z0"])})
+    assert finding.kind == "dimensions_equal"
+
+
+def test_models_that_are_not_drawn_count_in_the_mean_tolerance():
+    models = [f"m{index:02d}" for index in range(61)]
+    rows = pd.DataFrame({"model": models, "tolerance": [1.0] * 60 + [0.39], "accuracy": 0.9})
+    rows = rows.assign(dataset="digits", threat="none", mapper="vae", constant=False, censored=0.0, n=50)
+    rows = rows.assign(class_index=ALL, class_name="all", deviation=np.nan)
+    whole = rows.assign(dimension_index=ALL, dimension="all")
+    tables = {"projection_scores": pd.concat([whole, rows.assign(dimension_index=0, dimension="z0")])}
+    frame, finding = of("projection_tolerance", tables, None)
+    assert frame["model"].nunique() == 60
+    assert finding.kind == "least_tolerated" and finding.numbers == {"mean": pytest.approx(0.99), "models": 61}
+
+
+def test_one_model_of_equal_classes_does_not_make_those_of_all_models_equal():
+    values = pd.DataFrame({"model": list("aaabbb"), "class": list("xyzxyz"), "value": [0.5, 0.5, 0.5, 0.1, 0.5, 0.9]})
+    values = values.assign(most=values["value"])
+    profiles = CHARTS["class_profiles"].finding
+    assert profiles(values).kind == "profiles_unranked"
+    equal = values.assign(value=0.5, most=0.5)
+    assert profiles(equal).kind == "classes_equal"
+    assert profiles(equal.assign(most=0.7)).sentence.startswith("Undecided samples counted as failures")
+
+
+def test_the_sentence_on_one_model_has_no_range():
+    frame = pd.DataFrame({"model": ["a"], "rate": [0.25], "state": ["refuted"], "confidence": 0.95})
+    sentences = set()
+    for state in ("refuted", "not settled", "not refuted"):
+        sentences.add(CHARTS["score_against_distance"].finding(frame.assign(state=state)).sentence)
+    assert len(sentences) == 3
+    assert all("0.250 of the correct samples" in text and "1 model" not in text for text in sentences)
+
+
+def test_rdi_that_is_not_compared_with_chance_is_not_said_to_be_like_it():
+    frame = pd.DataFrame({"metric": "rdi", "model": ["a", "b"], "value": [0.1, 0.2], "low": 0.0, "p": [0.5, np.nan]})
+    finding = CHARTS["disparity_bars"].finding(frame)
+    assert "in 1 of 2 models; of the others what chance gives is not known" in finding.sentence
+
+
+def test_corruptions_of_one_recall_have_no_hardest():
+    frame = pd.DataFrame({"corruption": ["fog", "fog", "snow", "snow"], "class": ["x", "y", "x", "y"]})
+    finding = CHARTS["corruption_by_class"].finding(frame.assign(recall=1.0, mean=1.0))
+    assert finding.sentence == "All corruptions leave the same recall, 1.00 on average; of a single class down to 1.00"
+
+
+def test_no_task_depends_on_what_every_model_tolerates():
+    finding = CHARTS["projection_tasks"].finding
+    frame = pd.DataFrame({"task": ["a", "b"], "attribute": ["x", "y"], "value": 0.0})
+    frame = frame.assign(metric="tolerance", own=False, models=3)
+    assert finding(frame).kind == "tasks_tolerate_all"
+    assert finding(frame.assign(own=True)).kind == "no_tolerance"
+
+
+def test_a_number_of_one_task_does_not_differ_least_between_tasks():
+    finding = CHARTS["projection_models"].finding
+    frame = pd.DataFrame({"panel": ["Tol", "Tol", "EOpp"], "task": ["a", "b", "a"], "value": [0.1, 0.3, 0.2]})
+    assert finding(frame).subject["least"] == "Tol"
+    assert finding(frame.head(1)).sentence == "No number is known of two tasks: there is nothing to compare"

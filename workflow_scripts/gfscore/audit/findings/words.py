@@ -114,6 +114,7 @@ SENTENCES: dict[str, str | Template] = {
     "({rho_low:signed} to {rho_high:signed})",
     "profiles_differ": "Models agree little on which classes are weak: mean Spearman {rho:signed} over {pairs:pairs} "
     "of models ({rho_low:signed} to {rho_high:signed})",
+    "profiles_unranked": "Of every two models one has the same value in all classes: no order can be compared",
     "best_and_worst": "{model}: the classes lie between {low} and {high}",
     "errors_drawn": "{cls:class} draws more than an equal share of the errors in {times} of {models:models}, {share} "
     "on average",
@@ -152,6 +153,8 @@ SENTENCES: dict[str, str | Template] = {
     # how sure
     "disparity_above": "RDI runs from {low} ({best}) to {high} ({worst}), above chance in {times} of {models:models}",
     "disparity_above_of_one": "RDI is {low}, above chance",
+    "disparity_chance_of_known": "RDI runs from {low} ({best}) to {high} ({worst}), not distinguishable from chance in "
+    "{models_known} of {models:models}; of the others what chance gives is not known",
     "disparity_unlike": "RDI runs from {low} ({best}) to {high} ({worst}); classes differ in how values are "
     "distributed, perhaps not in their means",
     "disparity_unlike_of_one": "RDI is {low}; classes differ in how values are distributed, perhaps not in their means",
@@ -170,6 +173,12 @@ SENTENCES: dict[str, str | Template] = {
     "nearer than the score for {low} to {high} of the correct samples",
     "score_violated": "Attacks refute the mean score of none of {models:models}, yet find examples nearer than the "
     "score for {low} to {high} of the correct samples",
+    "mean_score_refuted_of_one": "Attacks refute the mean score, and find examples nearer than the score for {low} of "
+    "the correct samples",
+    "score_open_of_one": "Whether attacks refute the mean score is not settled; they find examples nearer than the "
+    "score for {low} of the correct samples",
+    "score_violated_of_one": "Attacks do not refute the mean score, yet find examples nearer than the score for {low} "
+    "of the correct samples",
     "score_stands": "Attacks find no example nearer than the score in {models:models}, which confirms nothing",
     "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
     "mean_radius": "{model}: mean radius {mean}",
@@ -207,6 +216,8 @@ SENTENCES: dict[str, str | Template] = {
     "recall_differs": "Largest difference of recall between groups: {cls:class} by {attribute:text}, {gap:points}",
     "hardest_corruption": "{corruption:title} costs most recall (to {recall}; of a single class down to {lowest}); the "
     "lowest class under {times} of {kinds} corruptions is {cls:class}",
+    "corruptions_equal": "All corruptions leave the same recall, {recall} on average; of a single class down to "
+    "{lowest}",
     "nothing_corrupted": "No class has a corrupted copy",
     "least_tolerated": "Predictions depend most on {dimension:text}: Tolerance {mean}, mean over {models:models}",
     "all_tolerated": "No move along any latent dimension changes a prediction",
@@ -217,11 +228,15 @@ SENTENCES: dict[str, str | Template] = {
     "effect_lowers_probability": "{dimension:text} lowers {trait:text} most: by {shift:size} in probability",
     "nothing_moves": "No move changes anything that is measured",
     "reconstructed": "Only what the lower row keeps can be moved: classifiers are shown such images",
+    "dimensions_equal": "All dimensions change pictures equally",
     "strongest_dimension": "{most:text} changes pictures most, {least:text} least",
+    "no_tolerance": "No task has a Tolerance to any attribute but its own",
+    "tasks_tolerate_all": "No move changes a prediction of any task",
     "task_depends": "{task:text} depends most on {attribute:text}: Tolerance {mean}, mean over {models:models}",
     "same_attributes": "Tolerance and equal opportunity name the same most influential attribute in {times} of {kinds} "
     "tasks",
     "no_attribute_in_common": "No two attributes are both moved and compared between groups",
+    "tasks_not_comparable": "No number is known of two tasks: there is nothing to compare",
     "tasks_differ": "Between tasks, {metric:text} differs most, by {mean_gap}, and {least:text} least, by {mean_least}",
 }
 """Sentence of each kind of finding: a format of its subject and numbers with keys of FORMATS, or a function of them.

@@ -8,6 +8,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.class_heatmap import class_values, measure_range
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 FEWEST_CLASSES = 3
 MOST_CLASSES = 16
@@ -41,7 +42,11 @@ def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
         if not np.isnan(rho):
             correlations.append(rho)
     if not correlations:
-        return Finding("classes_equal")
+        spread = values.max(axis=1) - values.min(axis=1)
+        if (spread > TIE_TOLERANCE).any():
+            return Finding("profiles_unranked")
+        is_open = bool((frame["most"] > frame["value"]).any())
+        return Finding("classes_equal_at_least" if is_open else "classes_equal")
 
     mean = float(np.mean(correlations))
     numbers = {

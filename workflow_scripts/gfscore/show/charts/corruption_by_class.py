@@ -6,6 +6,7 @@ from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 
 def by_corruption(subject: Subject, column: str) -> pd.DataFrame:
@@ -39,6 +40,10 @@ def hardest_corruption(frame: pd.DataFrame) -> Finding:
     valued = frame[frame["recall"].notna()]
     if valued.empty:
         return Finding("nothing_corrupted")
+    means = valued["mean"]
+    lowest = float(valued["recall"].min())
+    if valued["corruption"].nunique() > 1 and means.max() - means.min() <= TIE_TOLERANCE:
+        return Finding("corruptions_equal", numbers={"recall": float(means.iloc[0]), "lowest": lowest})
     least = valued.groupby("corruption")["recall"].transform("min")
     times = valued[valued["recall"] == least]["class"].value_counts()
     hardest = valued.iloc[0]
@@ -48,7 +53,7 @@ def hardest_corruption(frame: pd.DataFrame) -> Finding:
         "times": int(times.iloc[0]),
         "kinds": valued["corruption"].nunique(),
         **others_equal(times, times.iloc[0]),
-        "lowest": float(valued["recall"].min()),
+        "lowest": lowest,
     }
     return Finding("hardest_corruption", names, numbers)
 

@@ -74,10 +74,14 @@ def disparity(frame: pd.DataFrame) -> Finding:
         kind = "disparity_unlike"
     elif rdi["p"].isna().all():
         kind = "disparity_unknown"
+    known = int(rdi["p"].notna().sum())
     if len(rdi) == 1:
         kind += "_of_one"
+    elif kind == "disparity_chance" and known < len(rdi):
+        kind += "_of_known"
     names = {"best": str(best["model"]), "worst": str(worst["model"])}
     numbers = {"low": float(best["value"]), "high": float(worst["value"]), "models": len(rdi), "times": above}
+    numbers["models_known"] = known
     return Finding(kind, names, numbers, 1 - SIGNIFICANT)
 
 

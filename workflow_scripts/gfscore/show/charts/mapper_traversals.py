@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.numbers import MINUS
-from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
 
 MOST_DIMENSIONS = 24
 
 
 def traversals(subject: Subject) -> pd.DataFrame:
-    """One decoded picture per sample, dimension and position; `change`: mean change of a pixel between both ends."""
+    """One decoded picture per sample, dimension and position, of the first 24 dimensions of each mapper.
+
+    `change` is the mean change of a pixel between both ends. Of all dimensions, drawn or not: which changes pictures
+    `most`, by `largest`, and which `least`; both are empty where all change them equally.
+    """
     rows = []
+    changes: dict[str, float] = {}
     for mapper, pictures in subject.pictures.items():
-        decoded = np.asarray(pictures["traversals"][:, :MOST_DIMENSIONS], dtype=np.uint8)
+        decoded = np.asarray(pictures["traversals"], dtype=np.uint8)
         prefix = f"{mapper} " if len(subject.pictures) > 1 else ""
-        names = [f"{prefix}{name}" for name in pictures["names"][:MOST_DIMENSIONS]]
+        names = [f"{prefix}{name}" for name in pictures["names"]]
         positions = [f"{position:+.2g}".replace("-", MINUS) for position in pictures["positions"]]
         of_images = len(pictures["originals"]) > 0
         change = np.abs(decoded[:, :, -1].astype(float) - decoded[:, :, 0]).mean(axis=(0, 2, 3, 4))
 
-        for sample, dimension, position in np.ndindex(decoded.shape[:3]):
+        changes |= dict(zip(names, change.tolist(), strict=True))
+
+        for sample, dimension, position in np.ndindex(decoded[:, :MOST_DIMENSIONS].shape[:3]):
             rows.append(
                 {
                     "sample": f"image {sample + 1}" if of_images else "mean code",
@@ -32,16 +39,24 @@ def traversals(subject: Subject) -> pd.DataFrame:
                     "mapper": mapper,
                 }
             )
-    return pd.DataFrame(rows)
+    if not rows:
+        raise NothingToDraw
+    most = max(changes, key=changes.__getitem__)
+    least = min(changes, key=changes.__getitem__)
+    if changes[most] == changes[least]:
+        most = least = ""
+    return pd.DataFrame(rows).assign(most=most, least=least, largest=max(changes.values()))
 
 
 def strongest_dimension(frame: pd.DataFrame) -> Finding:
     """The dimensions that change a picture most and least."""
-    change = frame.drop_duplicates("dimension").set_index("dimension")["change"]
-    if not change.max():
+    first = frame.iloc[0]
+    if not first["largest"]:
         return Finding("nothing_moves")
-    names = {"most": str(change.idxmax()), "least": str(change.idxmin())}
-    return Finding("strongest_dimension", names, {"change": float(change.max())})
+    if not first["most"]:
+        return Finding("dimensions_equal")
+    names = {"most": str(first["most"]), "least": str(first["least"])}
+    return Finding("strongest_dimension", names, {"change": float(first["largest"])})
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
@@ -70,6 +85,7 @@ CHART = Chart(
     finding=strongest_dimension,
     shows="Each row moves one dimension of an image, all others stay",
     note="A row without a change: the decoder does not use the dimension; every classifier tolerates it. Most and "
-    "least, in the title: by the mean change of a pixel between both ends.",
+    "least, in the title: by the mean change of a pixel between both ends, of all dimensions; the first 24 of a mapper "
+    "are drawn.",
     order=8,
 )

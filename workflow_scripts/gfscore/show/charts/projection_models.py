@@ -17,6 +17,10 @@ def scores(subject: Subject) -> pd.DataFrame:
 def widest_by_task(frame: pd.DataFrame) -> Finding:
     """The number that differs most between tasks, by its mean over models."""
     means = frame.groupby(["panel", "task"], sort=False)["value"].mean().unstack()
+    # A number that one task alone has differs between no tasks.
+    means = means[means.notna().sum(axis=1) > 1]
+    if means.empty:
+        return Finding("tasks_not_comparable")
     gaps = means.max(axis=1) - means.min(axis=1)
     names = {"metric": str(gaps.idxmax()), "least": str(gaps.idxmin())}
     return Finding("tasks_differ", names, {"mean_gap": float(gaps.max()), "mean_least": float(gaps.min())})

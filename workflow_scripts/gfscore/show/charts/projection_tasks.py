@@ -61,6 +61,10 @@ def by_attribute(subject: Subject) -> pd.DataFrame:
 def strongest_influence(frame: pd.DataFrame) -> Finding:
     """The task and the attribute, not the task itself, whose move changes predictions most."""
     tolerances = frame[(frame["metric"] == "tolerance") & ~frame["own"].astype(bool)]
+    if tolerances.empty:
+        return Finding("no_tolerance")
+    if not tolerances["value"].max():
+        return Finding("tasks_tolerate_all")
     strongest = tolerances.loc[tolerances["value"].idxmax()]
     names = {"task": str(strongest["task"]), "attribute": str(strongest["attribute"])}
     tolerance = 1 - float(strongest["value"])

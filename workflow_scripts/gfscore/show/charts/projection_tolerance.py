@@ -16,8 +16,8 @@ BETTER = {"tolerance": "Tolerance (higher is better)", "deviation": "Deviation (
 def tolerances(subject: Subject) -> pd.DataFrame:
     """Mean Tolerance and Deviation by mapper, model and latent dimension, all first; the 60 most tolerant models.
 
-    Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over models that are not constant.
-    Attributes have no Deviation.
+    Constant classifiers come last, marked. `mean` is the Tolerance of a dimension over all `models` that are not
+    constant, drawn or not. Attributes have no Deviation.
     """
     rows = subject.rows("projection_scores")
     rows = some(rows[rows["class_index"] == ALL])
@@ -29,12 +29,12 @@ def tolerances(subject: Subject) -> pd.DataFrame:
     for row in summary.itertuples():
         remark = ", constant" if row.constant else ""
         names[row.label] = f"{row.label}  ({percent(round(row.accuracy, 3))}{remark})"
-    rows = rows[rows["label"].isin(rank_of_model)].sort_values("dimension_index", kind="stable")
-    rows = rows.sort_values("label", key=lambda labels: labels.map(rank_of_model), kind="stable")
-
     moved = rows[~rows["constant"].astype(bool) & (rows["dimension_index"] != ALL)]
     keys = ["mapper", "dimension"]
-    means = moved.groupby(keys)["tolerance"].mean().rename("mean")
+    means = moved.groupby(keys).agg(mean=("tolerance", "mean"), models=("label", "nunique"))
+
+    rows = rows[rows["label"].isin(rank_of_model)].sort_values("dimension_index", kind="stable")
+    rows = rows.sort_values("label", key=lambda labels: labels.map(rank_of_model), kind="stable")
     rows = rows.assign(model=rows["label"].map(names)).join(means, on=keys)
     several = rows["mapper"].nunique() > 1
     frames = []
@@ -45,7 +45,7 @@ def tolerances(subject: Subject) -> pd.DataFrame:
             panel = f"{mapper}: {title}" if several else title
             frames.append(rows_of_mapper.assign(value=rows_of_mapper[metric].astype(float), metric=metric, panel=panel))
     columns = ["panel", "metric", "model", "dimension", "value", "mean", "accuracy", "censored", "constant", "n"]
-    return pd.concat(frames, ignore_index=True)[[*columns, "mapper"]]
+    return pd.concat(frames, ignore_index=True)[[*columns, "mapper", "models"]]
 
 
 def least_tolerated(frame: pd.DataFrame) -> Finding:
@@ -56,12 +56,11 @@ def least_tolerated(frame: pd.DataFrame) -> Finding:
     least = valued.loc[valued["mean"].idxmin()]
     if least["mean"] == 1:
         return Finding("all_tolerated")
-    models = frame.loc[~frame["constant"].astype(bool), "model"].nunique()
     dimension = str(least["dimension"])
     if frame.loc[frame["dimension"] == dimension, "mapper"].nunique() > 1:
         dimension = f"{least['mapper']} {dimension}"
     names = {"dimension": dimension}
-    return Finding("least_tolerated", names, {"mean": float(least["mean"]), "models": models})
+    return Finding("least_tolerated", names, {"mean": float(least["mean"]), "models": int(least["models"])})
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
@@ -93,7 +92,7 @@ CHART = Chart(
     finding=least_tolerated,
     shows="Mean over samples of moves along each latent dimension",
     note="In brackets: clean accuracy of these samples. A constant classifier has Tolerance 1, which says nothing "
-    "without the accuracy: it is marked, and left out of the title. Deviation is at most 1 \u2212 Tolerance. The 60 "
-    "models with the largest Tolerance.",
+    "without the accuracy: it is marked, and left out of the title. Deviation is at most 1 \u2212 Tolerance. Of more "
+    "than 60 models those with the largest Tolerance; the title is about all.",
     order=5,
 )

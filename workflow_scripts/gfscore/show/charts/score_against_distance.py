@@ -51,6 +51,8 @@ def refuted(frame: pd.DataFrame) -> Finding:
         "low": float(rates.min()),
         "high": float(rates.max()),
     }
+    if models == 1 and numbers["low"] == numbers["high"]:
+        kind += "_of_one"
     return Finding(kind, numbers=numbers, confidence=float(frame["confidence"].iloc[0]))
 
 
