@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,36 @@ def listed():
     return settings | STORED, "labels.csv"
 
 
+def without_endings():
+    settings, path = listed()
+    table = pd.read_csv(path)
+    table.assign(image=table["image"].str.removesuffix(".png")).to_csv(path, index=False)
+    return settings, path
+
+
+def celeba():
+    attributes = ["6", "Smiling"]
+    partition = []
+    for seed in range(6):
+        image = Path(f"celeba/img_align_celeba/{seed}.png")
+        image.parent.mkdir(parents=True, exist_ok=True)
+        image.write_bytes(png(seed))
+        attributes.append(f"{image.name} {1 if seed % 2 else -1}")
+        # The last two are images of another split.
+        partition.append(f"{image.name} {2 if seed < 4 else 0}")
+    Path("celeba/list_attr_celeba.txt").write_text("\n".join(attributes))
+    Path("celeba/list_eval_partition.txt").write_text("\n".join(partition))
+    settings = {"source": "celeba", "images": "img_align_celeba", "split": "test", "task": "Smiling"}
+    return settings | STORED, "celeba"
+
+
+def fog():
+    folder()
+    for severity in range(1, 3):
+        shutil.copytree("images", f"corrupted/fog/{severity}")
+    return {"source": "corrupted", "corruption": "fog", "severity": 2, **STORED}, "corrupted"
+
+
 def shards():
     Path("shards").mkdir()
     for shard in range(2):
@@ -78,6 +109,18 @@ SOURCES = {
     "a folder": (folder, lambda: Path("images/b/3.png").write_bytes(png(9)), "images/b/3.png"),
     "a folder with one more": (folder, lambda: Path("images/a/9.png").write_bytes(png(9)), "images/a/9.png"),
     "a CSV file": (listed, lambda: Path("images/b/3.png").write_bytes(png(9)), "images/b/3.png"),
+    "a CSV file without endings": (
+        without_endings,
+        lambda: Path("images/b/3.png").write_bytes(png(9)),
+        "images/b/3.png",
+    ),
+    "CelebA": (
+        celeba,
+        lambda: Path("celeba/img_align_celeba/3.png").write_bytes(png(9)),
+        "celeba/img_align_celeba/3.png",
+    ),
+    "a corruption": (fog, lambda: Path("corrupted/fog/2/b/3.png").write_bytes(png(9)), "corrupted/fog/2/b/3.png"),
+    "a corruption with one less": (fog, lambda: Path("corrupted/fog/2/b/3.png").unlink(), "corrupted/fog/2/b/3.png"),
     "Parquet files": (shards, other_shard, "shards (1/000000)"),
     "arrays": (arrays, other_array, "images.npz"),
 }
@@ -87,7 +130,7 @@ SOURCES = {
 def test_the_first_image_that_is_another_one_is_named(tmp_path, monkeypatch, make, change, name):
     monkeypatch.chdir(tmp_path)
     settings, path = make()
-    fetch_dataset(settings, ["a", "b"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
+    fetch_dataset(settings, None, MANIFEST, "d.parquet", dataset="d", path_to_images=path)
     images, changed = open_and_compare(MANIFEST)
     assert changed is None
     files = watched_paths(images, read_json(MANIFEST))
@@ -131,6 +174,29 @@ def test_a_class_folder_without_images_is_watched(tmp_path, monkeypatch):
     images = fetch_dataset(settings, ["a", "b", "c"], MANIFEST, "d.parquet", dataset="d", path_to_images=path)
     files = watched_paths(images, read_json(MANIFEST))
     assert files[-4:] == ["images", "images/a", "images/b", "images/c"]
+
+
+@pytest.mark.parametrize("half", [None, "judging"])
+def test_lists_and_images_of_one_split_of_celeba_are_watched(tmp_path, monkeypatch, half):
+    monkeypatch.chdir(tmp_path)
+    settings, path = celeba()
+    settings["half"] = half
+    opened = fetch_dataset(settings, None, MANIFEST, "d.parquet", dataset="d", path_to_images=path)
+    files = watched_paths(opened, read_json(MANIFEST))
+    assert sorted(files) == [
+        "celeba",
+        "celeba/img_align_celeba",
+        *[f"celeba/img_align_celeba/{seed}.png" for seed in range(4)],
+        "celeba/list_attr_celeba.txt",
+        "celeba/list_eval_partition.txt",
+    ]
+
+
+def test_a_new_class_folder_of_a_corruption_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings, path = fog()
+    opened = fetch_dataset(settings, None, MANIFEST, "d.parquet", dataset="d", path_to_images=path)
+    assert "corrupted/fog/2" in watched_paths(opened, read_json(MANIFEST))
 
 
 def test_images_that_are_gone_are_named(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import regular_bytes
 from gfscore.images.dataset_source import Preprocessing
 from gfscore.images.decoding import describe, orientation_of, prepare
-from gfscore.images.image_set import DIGITS, ImageSet, labelled_name, whole_labels
+from gfscore.images.image_set import DIGITS, ImageFiles, ImageSet, labelled_name, whole_labels
 
 WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
@@ -57,6 +57,7 @@ def from_encoded(
     preprocessing: Preprocessing,
     class_names: Sequence[str] | None = None,
     where: Path | str = "labels",
+    files: ImageFiles | None = None,
 ) -> ImageSet:
     """Image set of encoded images, of which only a few batches are in memory at a time.
 
@@ -75,6 +76,8 @@ def from_encoded(
         The K names that the data give to labels 0..K-1.
     where : path or str
         File that errors about labels name.
+    files : ImageFiles, optional
+        Files of the images, if each has one.
 
     Returns
     -------
@@ -99,6 +102,7 @@ def from_encoded(
         preprocessing=describe(preprocessing),
         class_names=class_names,
         digest_covers=COVERS,
+        files=files,
         blobs=blobs,
         rows=rows,
         decoding=preprocessing,
@@ -114,8 +118,9 @@ def from_files(
     preprocessing: Preprocessing,
     class_names: Sequence[str] | None = None,
     where: Path | str = "labels",
+    listing: Sequence[Path | str] = (),
 ) -> ImageSet:
-    """Image set of encoded images in files.
+    """Image set of encoded images in files, one each.
 
     Parameters
     ----------
@@ -125,6 +130,8 @@ def from_files(
         Paths of the N images in it.
     labels, sample_id, preprocessing, class_names, where
         See from_encoded.
+    listing : sequence of path
+        Files and folders that say which images there are, beside the `path` of the dataset; see ImageFiles.
 
     Raises
     ------
@@ -137,8 +144,16 @@ def from_files(
             path = folder / names[row]
             yield str(path), partial(regular_bytes, path)
 
+    identifiers = np.asarray(sample_id, dtype=str)
+    paths = dict(zip(identifiers.tolist(), names, strict=True))
     return from_encoded(
-        blobs, labels, sample_id=sample_id, preprocessing=preprocessing, class_names=class_names, where=where
+        blobs,
+        labels,
+        sample_id=identifiers,
+        preprocessing=preprocessing,
+        class_names=class_names,
+        where=where,
+        files=ImageFiles(folder, paths, tuple(listing)),
     )
 
 

@@ -1,8 +1,9 @@
 """ImageSet, the labelled images of a source, and their corrupted copies."""
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -72,6 +73,29 @@ class Copies(ABC):
         return state.hexdigest()
 
 
+@dataclass(frozen=True)
+class ImageFiles:
+    """Files of the images of a source, one each.
+
+    Attributes
+    ----------
+    folder : Path
+        Folder of the files.
+    names : mapping of str to str
+        Paths in it by identifier: of all images of the source, also where a set has some of them.
+    listing : tuple of Path or str
+        Files and folders that say which images there are: lists, and the folder of the class folders.
+    """
+
+    folder: Path
+    names: Mapping[str, str]
+    listing: tuple[Path | str, ...]
+
+    def path_of(self, sample_id: str) -> str:
+        """Path of the image of a sample; of one that the source lacks, that which its identifier gives."""
+        return os.path.join(self.folder, self.names.get(sample_id, sample_id))  # noqa: PTH118 - 50,000 names
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImageSet(ABC):
     """N labelled images in a fixed order, read in batches.
@@ -95,6 +119,8 @@ class ImageSet(ABC):
         Data that the digest covers, in words.
     copies : Copies, optional
         Corrupted copies of the images.
+    files : ImageFiles, optional
+        Files of images that have one each; None for those that are stored together.
     """
 
     sample_id: NDArray[np.str_]
@@ -104,6 +130,7 @@ class ImageSet(ABC):
     class_names: Sequence[str] | None = None
     digest_covers: str = "pixels, labels and identifiers"
     copies: Copies | None = None
+    files: ImageFiles | None = None
 
     def __len__(self) -> int:
         """Return the number of samples N."""

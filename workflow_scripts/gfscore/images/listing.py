@@ -53,56 +53,60 @@ def visible(folder: Path | str) -> list[os.DirEntry[str]]:
 
 
 def open_class_folders(
-    root: Path | str,
+    path: Path | str,
     *,
     folders: Sequence[str] | None,
     path_to_list: str | None,
     preprocessing: Preprocessing,
-    prefix: str = "",
+    within: str = "",
 ) -> ImageSet:
     """Images <class folder>/<file> of a folder.
 
     Parameters
     ----------
-    root : path or str
-        Folder of the class folders. Names that start with a dot are ignored.
+    path : path or str
+        Folder of the dataset.
     folders : sequence of str or None
         Class folders in label order; None for all, sorted by name. An empty one is a class without samples.
     path_to_list : str or None
         Text file that names the images to use, see `images_in_list`; None for all.
     preprocessing : CenterCrop, Squash or AsStored
         What is done to every image.
-    prefix : str
-        Put before every identifier.
+    within : str
+        Folder of the class folders in `path`; empty for `path` itself. Names that start with a dot are ignored.
 
     Returns
     -------
     ImageSet
-        In the order of the list, or by class and name. Identifiers are the paths relative to `root`.
+        In the order of the list, or by class and name. Identifiers are the paths relative to `path`.
 
     Raises
     ------
     InputError
         Naming folder or file, for missing and undeclared class folders, files that are no images, and damaged images.
     """
-    root = Path(root)
+    root = Path(path, within)
+    listing = [root]
     class_names: Sequence[str] | None
     if path_to_list is None:
         class_names = class_folders(root, folders)
         names, labels = images_in_folders(root, class_names)
     else:
         names, labels, class_names = images_in_list(path_to_list, root, folders)
+        listing.append(Path(path_to_list))
     if not names:
         fault = "no images in its class folders" if class_names else "no class folders"
         raise InputError(f"{root}: {fault}; put the images of each class into a folder of its own")
+    files = [str(PurePosixPath(within, name)) for name in names]
     return from_files(
-        root,
-        names,
+        Path(path),
+        files,
         labels,
-        sample_id=[prefix + name for name in names],
+        sample_id=files,
         preprocessing=preprocessing,
         class_names=tuple(class_names) if class_names else None,
         where=path_to_list or root,
+        listing=listing,
     )
 
 

@@ -25,7 +25,7 @@ from gfscore.images.dataset_source import PlainSettings
 from gfscore.images.datasets import open_images
 from gfscore.images.encoded import EncodedImages
 from gfscore.images.image_set import ImageSet
-from gfscore.images.listing import is_image, left_behind, visible
+from gfscore.images.listing import left_behind, visible
 from gfscore.images.subsets import first_rows, half_rows
 from gfscore.tables.parquet_tables import read_table
 from gfscore.tables.table import DATASET
@@ -240,7 +240,7 @@ def store_digest(images: ImageSet, path_to_manifest: Path | str, *, started: flo
 def watched_paths(images: ImageSet, manifest: Manifest) -> list[str]:
     """Files that the images of a manifest come from, and the folders of these files.
 
-    A folder gets another time of modification when a file is added or removed. For a half, all files of the dataset are
+    A folder gets another time of modification when a file is added or removed. For a half, all images of the source are
     watched: a change of any image may change the split.
     """
     settings = manifest["settings"]
@@ -248,41 +248,28 @@ def watched_paths(images: ImageSet, manifest: Manifest) -> list[str]:
     copies = settings.get("corrupted")
     path_to_copies = copies["path"] if copies else None
 
-    files = []
-    for name in (path, settings.get("list")):
-        if name and Path(name).is_file():
-            files.append(name)
-    # The images themselves: of the samples if their names are paths, else all in the folder.
-    folder = _folder_of_samples(images, manifest)
-    if folder is not None and not settings.get("half"):
-        files += [os.path.join(folder, name) for name in images.sample_id.tolist()]  # noqa: PTH118 - 50,000 names
+    files: list[str] = []
+    places: list[str] = [path] if path else []
+    if images.files is not None:
+        places += map(str, images.files.listing)
+        samples = images.files.names if settings.get("half") else images.sample_id.tolist()
+        files += map(images.files.path_of, samples)
     elif path and Path(path).is_dir():
         files += _files_below(path)
-    elif settings["source"] == "image_csv":
-        # The names in a CSV file may lack the suffix.
-        folder_of_images = settings.get("images") or os.path.dirname(path) or "."  # noqa: PTH120
-        files += filter(is_image, _files_below(folder_of_images))
     if path_to_copies:
         files += _files_below(path_to_copies)
+        places.append(path_to_copies)
 
-    folders = {os.path.dirname(name) or "." for name in files}  # noqa: PTH120
-    for name in (path, path_to_copies):
-        if name and Path(name).is_dir():
-            folders.add(name)
+    folders: set[str] = set()
+    for place in places:
+        if Path(place).is_dir():
+            folders.add(place)
             # A class folder without images is the folder of no file.
-            folders.update(entry.path for entry in visible(name) if entry.is_dir())
+            folders.update(entry.path for entry in visible(place) if entry.is_dir())
+        elif Path(place).is_file():
+            files.append(place)
+    folders.update(os.path.dirname(name) or "." for name in files)  # noqa: PTH120
     return files + sorted(folders)
-
-
-def _folder_of_samples(images: ImageSet, manifest: Manifest) -> str | None:
-    # Folder in which the name of each sample is the path of its image; None where the names are no paths.
-    path = manifest["path"]
-    if path is None or not len(images):
-        return None
-    folder = manifest["settings"].get("images")
-    if not folder:
-        folder = path if Path(path).is_dir() else os.path.dirname(path) or "."  # noqa: PTH120
-    return str(folder) if Path(folder, str(images.sample_id[0])).is_file() else None
 
 
 def _files_below(folder: str) -> Iterator[str]:
@@ -306,8 +293,7 @@ def _first_difference(images: ImageSet, manifest: Manifest, path_to_manifest: Pa
     names = recorded if manifest["settings"].get("half") else recorded | present
     for name in sorted(names):
         if recorded.get(name) != present.get(name):
-            folder = _folder_of_samples(images, manifest)
-            return f"{folder}/{name}" if folder else f"{where} ({name})"
+            return images.files.path_of(name) if images.files else f"{where} ({name})"
     return where
 
 

@@ -117,4 +117,5 @@ def open_source(settings: CelebA, path: Path | str) -> ImageSet:
         sample_id=names,
         preprocessing=settings.preprocessing,
         class_names=(f"no {task}", task),
+        listing=[path_to_attributes, path_to_partition],
     )

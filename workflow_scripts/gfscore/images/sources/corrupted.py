@@ -44,18 +44,18 @@ def open_source(settings: Corrupted, path: Path | str) -> ImageSet:
     root = Path(path)
     corruption = settings.corruption
     severity = settings.severity
-    prefix = f"{corruption}/{severity}/"
+    condition = f"{corruption}/{severity}"
     corruptions_in(root, [corruption])
     if not (root / f"{corruption}.npy").is_file():
         return open_class_folders(
-            root / corruption / str(severity),
+            root,
             folders=None,
             path_to_list=None,
             preprocessing=settings.preprocessing,
-            prefix=prefix,
+            within=condition,
         )
 
     require_as_stored(root, settings.preprocessing)
     pixels, labels = arrays_of_severity(root, corruption, severity)
-    names = numbered(prefix, len(labels), digits=5)
+    names = numbered(f"{condition}/", len(labels), digits=5)
     return from_pixels(pixels, labels, sample_id=names, where=root / LABELS)
