@@ -38,7 +38,6 @@ def choose_offsets(job: MeasuringJob, settings: OffsetSettings, *, search: str =
         attack=cast(Adversarial, job.settings),
         batch_size=job.batch_size,
         device=opened.device,
-        threads=opened.threads,
         rows=opened.rows,
         where=job.weights,
         folder=job.progress,

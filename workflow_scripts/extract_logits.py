@@ -36,18 +36,16 @@ def extract_logits(
     on chance or on the batch, or not those of the file converted from.
     """
     images, dataset = open_described(path_to_dataset)
-    classifier, model, threads = open_model(path_to_model, path_to_checkpoint, dataset, adjustment=adjustment)
+    classifier, model = open_model(path_to_model, path_to_checkpoint, dataset, adjustment=adjustment)
     where = str(path_to_checkpoint or model["path"])
     device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
 
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     with counted(classifier) as running:
         sample_id, label, logits = inference.extract_logits(
-            running, images, device=device, threads=threads, where=where, precision=precision
+            running, images, device=device, where=where, precision=precision
         )
-        identity |= inference.measured_drift(
-            running, images, logits, device=device, threads=threads, where=where, precision=precision
-        )
+        identity |= inference.measured_drift(running, images, logits, device=device, where=where, precision=precision)
     identity |= inference.require_agreement(classifier, images, logits, where=where)
 
     write_logits(path_to_logits, sample_id=sample_id, label=label, logits=logits, identity=identity)

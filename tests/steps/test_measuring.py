@@ -329,7 +329,7 @@ def test_a_network_without_gradients_does_not_look_robust(name, files, tmp_path,
 
     classifier = from_network(Steps(), architecture="steps", image_shape=(1, 8, 8), classes=10)
     manifest = read_json(files["model"])
-    monkeypatch.setattr(job, "open_model", lambda *_, **__: (classifier, manifest, 1))
+    monkeypatch.setattr(job, "open_model", lambda *_, **__: (classifier, manifest))
     measured = job_in(tmp_path, files, settings={**settings, "subset": {"samples": 10, "seed": 0}}, device="cpu")
     if not refused:
         measure_model(measured)
@@ -351,8 +351,8 @@ def test_a_network_without_bounds_is_refused_before_any_image_is_attacked(files,
 
     def open_with_gelu(*arguments, **keywords):
         network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.GELU(), torch.nn.Linear(64, 10))
-        classifier, manifest, threads = open_model(*arguments, **keywords)
-        return replace(classifier, network=network), manifest, threads
+        classifier, manifest = open_model(*arguments, **keywords)
+        return replace(classifier, network=network), manifest
 
     monkeypatch.setattr(job, "open_model", open_with_gelu)
     monkeypatch.setattr("gfscore.measures.proven.batch.measure_batch", never_called)

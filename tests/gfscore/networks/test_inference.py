@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -161,8 +163,8 @@ def test_the_network_is_used_in_eval_mode_without_gradients(images):
             return x.flatten(1)[:, :4]
 
     network = Probe().train()
-    extract_logits(network, images, batch_size=8, device="cpu", threads=1)
-    assert network.state == (False, True, 1)
+    extract_logits(replace(from_network(network), threads=2), images, batch_size=8, device="cpu")
+    assert network.state == (False, True, 2)
 
 
 def convnet():

@@ -46,7 +46,7 @@ def convnet():
     return from_network(network, image_shape=(1, 8, 8), classes=4)
 
 
-ON_THE_CPU = {"device": "cpu", "threads": 1}
+ON_THE_CPU = {"device": "cpu"}
 HOW = {"batch_size": 4, **ON_THE_CPU}
 
 

@@ -40,7 +40,7 @@ def test_clean_accuracy_is_the_measured_one_to_a_tenth_of_a_point(name, facts, i
     manifest = manifest_of(name, facts[name], real_data / "cifar10/models")
     require_checkpoint(manifest["path"])
     classifier = open_classifier(manifest, image_shape=[3, 32, 32], classes=10)
-    _, labels, logits = extract_logits(classifier, images, batch_size=128, device="cpu", threads=1)
+    _, labels, logits = extract_logits(classifier, images, batch_size=128, device="cpu")
     accuracy = 100 * np.mean(logits.argmax(axis=1) == labels)
     print(f"{name}: {accuracy:.2f} ({facts[name]['clean_accuracy_on_1017_pct']})")
     assert accuracy == pytest.approx(facts[name]["clean_accuracy_on_1017_pct"], abs=0.1)

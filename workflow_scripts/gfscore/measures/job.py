@@ -173,7 +173,7 @@ def measure_in_batches(
         images = images.select(unmeasured)
         seeds = seeds[unmeasured]
 
-    with reproducible_arithmetic(threads=opened.threads), passes.counted(classifier) as counted_classifier:
+    with reproducible_arithmetic(threads=opened.classifier.threads), passes.counted(classifier) as counted_classifier:
         started = time.monotonic()
         frame = None
         if len(unmeasured):
@@ -235,15 +235,12 @@ class OpenedJob:
         On its device.
     identity : dict
         Identity of what is written: data, network, arithmetic, measure.
-    threads : int
-        Threads of torch.
     """
 
     images: ImageSet
     rows: NDArray[np.int64]
     classifier: Classifier
     identity: dict[str, str]
-    threads: int
 
     @property
     def device(self) -> str:
@@ -257,7 +254,7 @@ def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
     Raises InputError for a subset of one class alone, of which no audit can be made.
     """
     images, dataset = open_described(job.dataset, with_copies=with_copies)
-    classifier, model, threads = open_model(job.model, job.checkpoint, dataset, adjustment=job.adjustment)
+    classifier, model = open_model(job.model, job.checkpoint, dataset, adjustment=job.adjustment)
     rows = np.arange(len(images.labels))
     if job.settings.subset is not None:
         rows = subset_rows(images.labels, job.settings.subset, where=f"measures: {job.measure}")
@@ -278,7 +275,7 @@ def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
     identity["settings"] = json.dumps(job.settings.explicit(), sort_keys=True)
     if images.copies:
         identity["corrupted_digest"] = dataset["corrupted"]["digest"]
-    return OpenedJob(images, rows, classifier, identity, threads)
+    return OpenedJob(images, rows, classifier, identity)
 
 
 def searching_in(search: str, opened: OpenedJob) -> Classifier:

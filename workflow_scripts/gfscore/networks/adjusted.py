@@ -58,7 +58,7 @@ def open_model(
     dataset: Manifest,
     *,
     adjustment: Adjustment | None = None,
-) -> tuple[Classifier, Manifest, int]:
+) -> tuple[Classifier, Manifest]:
     """Classifier of a manifest that fits a dataset, on the CPU.
 
     Parameters
@@ -77,8 +77,6 @@ def open_model(
     classifier : Classifier
     manifest : mapping
         Manifest of the model; with offsets, under the name of the adjusted model.
-    threads : int
-        Threads of the processor that it computes with.
 
     Raises
     ------
@@ -87,16 +85,15 @@ def open_model(
         were chosen for another network.
     """
     manifest = read_json(path_to_model)
-    threads = threads_for(manifest, path_to_checkpoint)
     classifier = open_classifier(
         manifest,
         path_to_checkpoint,
         image_shape=dataset["image_shape"],
         classes=len(dataset["classes"]),
-        threads=threads,
+        threads=threads_for(manifest, path_to_checkpoint),
     )
     require_fit(classifier, dataset, source=path_to_checkpoint or manifest["path"])
     if adjustment is None:
-        return classifier, manifest, threads
+        return classifier, manifest
     offsets, adjusted_manifest = added_offsets(adjustment, manifest)
-    return with_offsets(classifier, offsets), adjusted_manifest, threads
+    return with_offsets(classifier, offsets), adjusted_manifest

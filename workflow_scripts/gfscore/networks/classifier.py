@@ -68,6 +68,8 @@ class Classifier:
         The operator after the logits that was removed.
     search : str
         Arithmetic in which attacks search (see gfscore.attacks.fast_search).
+    threads : int
+        Threads of the processor that it computes with.
     """
 
     architecture: str
@@ -82,6 +84,7 @@ class Classifier:
     one_column: bool = False
     head: Head | None = None
     search: str = FLOAT32
+    threads: int = 1
 
     @property
     def in_words(self) -> dict[str, str]:
@@ -161,7 +164,7 @@ def open_classifier(
     classes : int
         Number of classes K of the data.
     threads : int
-        Threads for libraries other than torch.
+        Threads of the processor that it computes with.
 
     Raises
     ------
@@ -192,6 +195,7 @@ def open_classifier(
     else:
         classifier = source.open_classifier(settings, path, image_shape=shape, classes=classes, threads=threads)
 
+    classifier = replace(classifier, threads=threads)
     if settings.get("outputs"):
         return with_outputs(classifier, settings["outputs"], where=path)
     return classifier

@@ -38,7 +38,6 @@ def extract_logits(
     *,
     batch_size: int | None = None,
     device: str,
-    threads: int = 1,
     precision: str = FULL,
     where: str | None = None,
 ) -> tuple[NDArray[np.str_], NDArray[np.int32], Logits]:
@@ -56,8 +55,6 @@ def extract_logits(
         Images per forward pass, by default chosen by `fitting_batch_size`.
     device : str
         "cpu", "cuda" or "auto" (see gfscore.networks.devices).
-    threads : int
-        Threads of torch.
     precision : str
         Arithmetic, "float32", "tf32" or "bfloat16".
     where : str, optional
@@ -82,7 +79,7 @@ def extract_logits(
     move_to(classifier, device, where=where)
 
     with (
-        reproducible_arithmetic(threads=threads),
+        reproducible_arithmetic(threads=classifier.threads),
         faster(classifier, precision=precision, device=device),
         torch.inference_mode(),
     ):
@@ -156,7 +153,6 @@ def measured_drift(
     *,
     precision: str,
     device: str,
-    threads: int = 1,
     where: str | None = None,
 ) -> dict[str, str]:
     """Differences of logits from those in float32, for their identity; empty for plain float32.
@@ -165,7 +161,7 @@ def measured_drift(
 
     Parameters
     ----------
-    classifier, images, precision, device, threads, where
+    classifier, images, precision, device, where
         See `extract_logits`, which made the logits.
     logits : ndarray
         (N, K).
@@ -173,7 +169,7 @@ def measured_drift(
     if classifier.network is None or precision == FULL:
         return {}
     rows = spread_over(len(images), DRIFT_SAMPLES)
-    _, labels, exact = extract_logits(classifier, images.select(rows), device=device, threads=threads, where=where)
+    _, labels, exact = extract_logits(classifier, images.select(rows), device=device, where=where)
     return {"dtype": precision, **drift(exact, logits[rows], labels)}
 
 

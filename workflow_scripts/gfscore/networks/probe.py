@@ -5,6 +5,7 @@ Source: linear evaluation of DINOv2 (Oquab et al. 2023, section 7.1), with sciki
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,13 +185,12 @@ def fit(
     fit_settings = described["settings"]
     features = open_backbone(fit_settings, described["path"], image_shape=train.image_shape)
     layer, results = fit_probe(
-        features,
+        replace(features, threads=threads_for(described)),
         train,
         test,
         classes=classes,
         penalty=fit_settings["penalty"],
         iterations=fit_settings["iterations"],
-        threads=threads_for(described),
         device=device,
     )
     metadata = {"backbone": described["sha256"], "settings": fit_settings}
@@ -206,7 +206,6 @@ def fit_probe(
     classes: int,
     penalty: float,
     iterations: int,
-    threads: int = 1,
     device: str = "auto",
 ) -> tuple[nn.Linear, dict[str, Any]]:
     """Fit the last layer of a probe; deterministic for a given machine and number of threads.
@@ -221,7 +220,6 @@ def fit_probe(
         K.
     penalty, iterations
         See `fit_head`.
-    threads : int
     device : str
         Of the backbone; "auto" for a GPU if there is one.
 
@@ -234,10 +232,10 @@ def fit_probe(
     from threadpoolctl import threadpool_limits
 
     device = device_of(backbone, device)
-    _, labels, features = extract_logits(backbone, train, device=device, threads=threads)
-    with threadpool_limits(threads):
+    _, labels, features = extract_logits(backbone, train, device=device)
+    with threadpool_limits(backbone.threads):
         layer, steps = fit_head(features, labels, classes=classes, penalty=penalty, iterations=iterations)
-    _, test_labels, test_features = extract_logits(backbone, test, device=device, threads=threads)
+    _, test_labels, test_features = extract_logits(backbone, test, device=device)
     results = {
         "features": features.shape[1],
         "iterations": steps,

@@ -82,8 +82,6 @@ class AttackedImages:
         Images at a time.
     device : str
         Device of the classifier.
-    threads : int
-        Threads of torch.
     where : path or str
         The classifier, for messages.
     folder : path
@@ -99,7 +97,6 @@ class AttackedImages:
     seed: int
     batch_size: int
     device: str
-    threads: int
     where: Path | str
     folder: Path
     identity: Mapping[str, object]
@@ -110,9 +107,7 @@ class AttackedImages:
 
     def clean_logits(self) -> NDArray[np.float32]:
         """Logits of the undisturbed images, (N, K)."""
-        _, _, logits = inference.extract_logits(
-            self.classifier, self.images, device=self.device, threads=self.threads, where=str(self.where)
-        )
+        _, _, logits = inference.extract_logits(self.classifier, self.images, device=self.device, where=str(self.where))
         return logits
 
     def attack_with_offsets(self, offsets: NDArray[np.float64], rows: NDArray[np.int64], *, number: int) -> AttackEnds:

@@ -204,7 +204,6 @@ def choose_offsets(
     attack: Adversarial,
     batch_size: int = 64,
     device: str = "cpu",
-    threads: int = 1,
     rows: NDArray[np.int64] | None = None,
     where: Path | str = "the classifier",
     folder: Path | str | None = None,
@@ -226,8 +225,6 @@ def choose_offsets(
         Images at a time; a batch that does not fit into memory is halved.
     device : str
         Device of the classifier.
-    threads : int
-        Threads of torch.
     rows : ndarray of shape (N,), int64, optional
         Positions of the images in their dataset, which seed their random draws; by default 0..N-1.
     where : path or str
@@ -249,7 +246,11 @@ def choose_offsets(
         and for another number of class weights than classes.
     """
     keeping = TemporaryDirectory() if folder is None else nullcontext(str(folder))
-    with keeping as batches, reproducible_arithmetic(threads=threads), passes.counted(classifier) as counted_classifier:
+    with (
+        keeping as batches,
+        reproducible_arithmetic(threads=classifier.threads),
+        passes.counted(classifier) as counted_classifier,
+    ):
         attacked = AttackedImages(
             classifier=counted_classifier,
             images=images,
@@ -258,7 +259,6 @@ def choose_offsets(
             seed=settings.seed,
             batch_size=batch_size,
             device=device,
-            threads=threads,
             where=where,
             folder=Path(batches),
             identity=dict(identity or {}),

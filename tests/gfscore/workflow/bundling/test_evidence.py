@@ -91,7 +91,7 @@ def made(tmp_path_factory):
             path_to_images=dataset.images,
         )
         measured(audit, network, images, labels)
-        patch.setattr(adjusted, "open_model", lambda *_, **__: (from_network(network), {}, 1))
+        patch.setattr(adjusted, "open_model", lambda *_, **__: (from_network(network), {}))
         shutil.copytree("results", "bundle")
         assert write_evidence(Path("bundle"), audit, pytest.fail)
     return folder, audit, network
@@ -145,7 +145,7 @@ def test_all_certificates_and_counterexamples_are_checked_and_accepted(made, bun
 def test_two_bundles_have_the_same_bytes(made, bundle, tmp_path, monkeypatch):
     folder, audit, network = made
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(adjusted, "open_model", lambda *_, **__: (from_network(network), {}, 1))
+    monkeypatch.setattr(adjusted, "open_model", lambda *_, **__: (from_network(network), {}))
     write_evidence(tmp_path / "again", audit, pytest.fail)
     for name in (PIXELS, NETWORK):
         assert (tmp_path / "again" / name).read_bytes() == (bundle / name).read_bytes()
@@ -408,7 +408,7 @@ def test_a_table_of_proofs_without_its_evidence_is_refused(made, bundle):
 def test_what_has_no_pixels_is_said_and_not_taken_for_checked(made, tmp_path, monkeypatch):
     folder, audit, network = made
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(adjusted, "open_model", lambda *_, **__: (from_network(network), {}, 1))
+    monkeypatch.setattr(adjusted, "open_model", lambda *_, **__: (from_network(network), {}))
     monkeypatch.setattr(evidence, "LARGEST_PIXELS", 10 * 64)
     messages = []
     shutil.copytree("results", tmp_path / "bundle")

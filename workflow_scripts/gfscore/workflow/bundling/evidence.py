@@ -182,7 +182,7 @@ def _open(model: PlannedModel, manifest: Manifest) -> Classifier:
     adjustment = None
     if model.offsets:
         adjustment = Adjustment(model.offsets.file, model.entry["strength"], model.name.threat, model.name.classifier)
-    classifier, _, _ = open_model(model.manifest, checkpoint, manifest, adjustment=adjustment)
+    classifier, _ = open_model(model.manifest, checkpoint, manifest, adjustment=adjustment)
     return classifier
 
 
