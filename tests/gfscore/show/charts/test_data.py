@@ -702,6 +702,7 @@ def test_the_sentence_on_one_model_has_no_range():
 
 def test_rdi_that_is_not_compared_with_chance_is_not_said_to_be_like_it():
     frame = pd.DataFrame({"metric": "rdi", "model": ["a", "b"], "value": [0.1, 0.2], "low": 0.0, "p": [0.5, np.nan]})
+    frame = frame.assign(open=False)
     finding = CHARTS["disparity_bars"].finding(frame)
     assert "in 1 of 2 models; of the others what chance gives is not known" in finding.sentence
 
@@ -725,3 +726,21 @@ def test_a_number_of_one_task_does_not_differ_least_between_tasks():
     frame = pd.DataFrame({"panel": ["Tol", "Tol", "EOpp"], "task": ["a", "b", "a"], "value": [0.1, 0.3, 0.2]})
     assert finding(frame).subject["least"] == "Tol"
     assert finding(frame.head(1)).sentence == "No number is known of two tasks: there is nothing to compare"
+
+
+def test_titles_say_that_undecided_samples_count_as_failures():
+    rows = pd.DataFrame({"model": "a", "class": ["x", "y"], "value": [0.2, 0.4], "most": [0.9, 0.4], "n": 5})
+    rows = rows.assign(low=[0.1, 0.3], high=[0.95, 0.5], weakest=["open", None], suspects=2, confidence=0.95)
+    text = "no class differs from another beyond its interval; class x scores lowest (0.200)"
+    finding = CHARTS["class_heatmap"].finding
+    assert finding(rows).sentence == f"Undecided samples counted as failures, {text}"
+    assert finding(rows.assign(most=rows["value"])).sentence == f"N{text[1:]}"
+
+    rows = pd.DataFrame({"metric": "rdi", "model": ["a"], "value": [0.6], "low": 0.0, "p": np.nan, "open": [True]})
+    text = CHARTS["disparity_bars"].finding(rows).sentence
+    assert text == "Undecided samples counted as failures, RDI is 0.600; what chance gives is not known"
+
+
+def test_models_of_one_mean_radius_have_no_largest():
+    rows = pd.DataFrame({"model": ["a", "b"], "mean": 0.3})
+    assert CHARTS["survival"].finding(rows).sentence == "All models have the same mean radius, 0.300"

@@ -183,6 +183,7 @@ SENTENCES: dict[str, str | Template] = {
     "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
     "mean_radius": "{model}: mean radius {mean}",
     "mean_radii": "The mean radius is smallest for {worst} ({low}), largest for {best} ({high})",
+    "mean_radii_equal": "All models have the same mean radius, {low}",
     "smallest_radius": "{cls:class} has the smallest mean radius in {times} of {models:models}",
     "calibration_few": "{models:models}: too few to show whether calibration improves their ranking",
     "calibration_useless": "No calibrated score ranks the models like robust accuracy: Spearman {after:signed} at "

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.words import SENTENCES
 from gfscore.core.mappings import positions
 from gfscore.show.charts.declaration import Chart, Subject
+from gfscore.show.charts.model_ranking import AS_FAILURES, AT_LEAST
 from gfscore.show.lazy import drawing, np, pd
 
+KINDS = (
+    "classes_equal",
+    "classes_alike",
+    "classes_alike_of_one",
+    "weakest_in_models",
+    "weakest_class_open",
+    "weakest_classes",
+    "weakest_class_of_one",
+    "weakest_class_of_one_open",
+)
+"""Findings, which say so where undecided samples are counted as failures."""
 MOST_IN_ORDER = 60
 """Classes that stand in their own order; more stand by their mean, the weakest left."""
 
@@ -64,12 +79,18 @@ def class_values(subject: Subject) -> pd.DataFrame:
 
 def weakest_class(frame: pd.DataFrame) -> Finding:
     """Which class is the lowest in most models, and in how many of them significantly."""
+    finding = _weakest_class(frame)
+    if (frame["most"] > frame["value"]).any():
+        return replace(finding, kind=finding.kind + AT_LEAST)
+    return finding
+
+
+def _weakest_class(frame: pd.DataFrame) -> Finding:
     models = frame["model"].nunique()
     confidence = float(frame["confidence"].iloc[0])
     lowest = frame[frame["weakest"].notna()]
     if lowest.empty:
-        is_open = bool((frame["most"] > frame["value"]).any())
-        return Finding("classes_equal_at_least" if is_open else "classes_equal", numbers={"models": models})
+        return Finding("classes_equal", numbers={"models": models})
 
     times = lowest["class"].value_counts()
     weakest = times[times == times.max()].index.tolist()
@@ -117,6 +138,11 @@ def measure_range(frame: pd.DataFrame) -> tuple[float, float]:
     return float(first["range_low"]), float(first["range_high"])
 
 
+def _as_failures(kind: str) -> str:
+    text = str(SENTENCES[kind])
+    return f"{AS_FAILURES} {text[0].lower()}{text[1:]}"
+
+
 CHART = Chart(
     name="class_heatmap",
     title="Class values",
@@ -128,9 +154,7 @@ CHART = Chart(
     rows="model",
     cells=("model", "class", "value"),
     finding=weakest_class,
-    sentences={
-        "classes_equal_at_least": "Undecided samples counted as failures, all classes have one value in every model"
-    },
+    sentences={f"{kind}{AT_LEAST}": _as_failures(kind) for kind in KINDS},
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
     "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "

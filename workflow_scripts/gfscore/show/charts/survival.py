@@ -8,6 +8,7 @@ from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, np, pd
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 
 def radius_curves(subject: Subject, kind: str, *, by_class: bool) -> pd.DataFrame:
@@ -69,6 +70,8 @@ def extremes(frame: pd.DataFrame) -> Finding:
         return Finding("mean_radius", {"model": str(best["model"])}, {"mean": float(best["mean"])})
     names = {"best": str(best["model"]), "worst": str(worst["model"])}
     numbers = {"high": float(best["mean"]), "low": float(worst["mean"])}
+    if best["mean"] - worst["mean"] <= TIE_TOLERANCE:
+        return Finding("mean_radii_equal", numbers=numbers)
     return Finding("mean_radii", names, numbers | others_equal(models["mean"], best["mean"]))
 
 
