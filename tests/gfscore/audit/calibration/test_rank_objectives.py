@@ -171,6 +171,19 @@ def test_a_temperature_gains_nothing_where_the_classes_of_a_model_are_tied(monke
     assert optimum(objective.stretches, objective.values()).stretches[0][0] > 0.04
 
 
+@pytest.mark.parametrize("most_ranked", [100, 2], ids=["exact", "grid"])
+def test_no_temperature_is_chosen_at_which_all_models_are_tied(monkeypatch, most_ranked):
+    monkeypatch.setattr(rank_objectives, "MOST_RANKED", most_ranked)
+    n = np.array([10, 10, 10])
+    # Scores below 1e-9 where T < 0.04, and against the order of the accuracies elsewhere.
+    fading = MadeCurves(lambda t: [0.1 * np.exp(-1 / t), 0.2 * np.exp(-1 / t), 0.3 * np.exp(-1 / t)], n)
+    accuracy = np.array([[0.7, 0.6, 0.5]] * 2)
+    objective = rank_objectives.within_model_class_accuracy([fading, fading], accuracy, PAPER)
+    best = optimum(objective.stretches, objective.values())
+    assert best.stretches[0][0] > 0.04
+    assert objective.permuted(np.arange(3)[None]) == pytest.approx(-1)
+
+
 def test_a_class_without_samples_takes_no_part():
     logits, labels = logits_and_labels(5, k=4)
     logits = np.insert(logits, 2, -50.0, axis=1)

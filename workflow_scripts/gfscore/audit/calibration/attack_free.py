@@ -134,10 +134,11 @@ def mean_over_models(by_model: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A value is NaN where all class scores of a model are tied: they say nothing, so it counts as 0. If models were left
     out there, an objective would be largest where only the others have scores. A model without any value does not
-    count; NaN if none counts.
+    count. NaN where no model has a value: no temperature to choose, even if all others have an objective below 0.
     """
     counted = ~np.isnan(by_model).all(axis=1)
-    return ratio(np.nan_to_num(by_model).sum(axis=0), counted.sum())
+    means = ratio(np.nan_to_num(by_model).sum(axis=0), counted.sum())
+    return np.where(np.isnan(by_model).all(axis=0), np.nan, means)
 
 
 def _aggregate(class_scores: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:

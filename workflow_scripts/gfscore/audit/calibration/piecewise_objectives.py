@@ -96,7 +96,7 @@ class MeanOverModels:
         return 0
 
     def values(self) -> NDArray[np.float64]:
-        """Objective on each stretch, (S,), see mean_over_models; NaN where no model counts."""
+        """Objective on each stretch, (S,), see mean_over_models; NaN where all models are tied."""
         return mean_over_models(self.by_model)
 
 
@@ -134,6 +134,7 @@ class WithinModels(MeanOverModels):
         Over the stretches that are independent of the accuracies.
         """
         counted = (~np.isnan(self.by_model).all(axis=1)).sum()
+        all_tied = np.isnan(self.by_model[:, self.independent_of_accuracy]).all(axis=0)
         stretch_of_model = self.stretch_of_model[:, self.independent_of_accuracy]
         models = []
         for ranks, accuracy_ranks, stretches in zip(self.ranks, self.accuracy_ranks, stretch_of_model, strict=True):
@@ -148,6 +149,7 @@ class WithinModels(MeanOverModels):
                 total[model.changes] += rho[model.stretches[model.changes]] - rho[model.stretches[model.changes - 1]]
             np.cumsum(total, axis=0, out=total)
             total /= counted
+            total[all_tied] = np.nan
             return total
 
         return _largest(mean, orders, stretch_of_model.shape[1])
