@@ -26,7 +26,7 @@ from gfscore.audit.calibration.attack_free import aggregate_accuracy, cross_mode
 from gfscore.audit.calibration.rank_objectives import cross_model_accuracy as exact_objective
 from gfscore.audit.calibration.temperature_search import two_phase_grid
 from gfscore.audit.metrics.nrgc import METRIC as NRGC
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 from gfscore.show.drawing.theme import ACCENT, CONTRAST
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
@@ -35,7 +35,7 @@ from studies.drawing import drawing
 
 FIGURE = HERE.parent / "docs/images/growth.png"
 LINES = ((ACCENT, "o"), (CONTRAST, "s"), ("#009e73", "^"), ("#cc79a7", "D"))
-SEARCH = Temperatures(low=0.1, high=3.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+SEARCH = TemperatureGrid(low=0.1, high=3.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 SIZES = {
     "samples": (1_000, 10_000, 100_000, 1_000_000),
     "classes": (10, 100, 1_000, 10_000),

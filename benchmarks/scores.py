@@ -17,13 +17,13 @@ from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import two_phase_grid
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.metrics.nrgc import METRIC as NRGC
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 from gfscore.statistics.classes import class_means, class_values
 from gfscore.statistics.curves import CACHED_EXPONENTIALS, class_scores_by_temperature, sweep_class_scores
 from gfscore.statistics.margins import predictions, scores
 from gfscore.tables.parquet_tables import write_logits
 
-SEARCH = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+SEARCH = TemperatureGrid(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 CALLS = 20
 SUBSET = 1_000
 """Samples that the loop of the baseline does; its time is scaled up to all of them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gfscore.audit.audit_folder import AuditFolder
-from gfscore.audit.settings import TrainedModel
+from gfscore.audit.step_params import TrainedModel
 from gfscore.core.digests import write_checksummed
 from gfscore.measures import named_measures
 from gfscore.show.page.report import PageSettings, page_of_folder

@@ -13,7 +13,8 @@ from gfscore.audit.checks import selection_of
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import LogitCheck, check_and_score
 from gfscore.audit.sensitivity import SENSITIVITY
-from gfscore.audit.settings import LogitChanges, TemperatureRange
+from gfscore.audit.settings import TemperatureRange
+from gfscore.audit.step_params import LogitChanges
 from gfscore.audit.values import AuditSubject
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.files import write_json

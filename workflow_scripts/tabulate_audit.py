@@ -7,7 +7,7 @@ run_prepared(globals(), WITHOUT_TORCH)
 from collections.abc import Mapping
 
 from gfscore.audit.audit_files import AuditFiles
-from gfscore.audit.settings import TableSettings
+from gfscore.audit.step_params import TableSettings
 from gfscore.audit.tables import TABLES
 from gfscore.audit.tabulation import tabulate
 from gfscore.audit.values import AuditValues

@@ -10,14 +10,14 @@ import numpy as np
 from gfscore.audit.calibration.attack_free import aggregates
 from gfscore.audit.calibration.rank_objectives import attack_distance, cross_model_accuracy
 from gfscore.audit.calibration.temperature_search import optimum
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 from gfscore.statistics.classes import class_means
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from studies.real_networks.audits import CHECKPOINTS, CLASSES
 from studies.real_networks.evidence import checkpoint_logits, paired
 
-SEARCH = Temperatures()
+SEARCH = TemperatureGrid()
 
 
 def calibrations(folder: Path) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ from gfscore import audit_logits
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.class_scores import class_score_table
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
+from gfscore.audit.settings import IntervalSettings, TemperatureGrid
+from gfscore.audit.step_params import LogitChanges
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -56,7 +57,7 @@ class Steps:
         asked = {"model": MODEL, "gate": UNPUBLISHED, "member": None, "allow_probabilities": allow_probabilities}
         self.subject = {"models": [MODEL], "measures": measures, "calibrated_measure": calibrated}
         self.subject |= {"given": {"none/A": "logits"}, "logits": {"none/A": self.folder / file}}
-        how = {"temperatures": Temperatures(), "cache": self.folder / "cache"}
+        how = {"temperatures": TemperatureGrid(), "cache": self.folder / "cache"}
         how |= {"changes": LogitChanges(shifts=[0.0], scales=[1.0], lam=0.5)}
         score_models(
             AuditFiles(**self.given),

@@ -11,7 +11,8 @@ from fetch_dataset import fetch_dataset
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import IntervalSettings, LogitChanges, Temperatures
+from gfscore.audit.settings import IntervalSettings, TemperatureGrid
+from gfscore.audit.step_params import LogitChanges
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.dataset_manifest import resolve_label_error_rates
@@ -212,7 +213,7 @@ def _steps(audit):
         audit=AUDIT,
         subject=AuditSubject.parse(audit.subject()),
         checks=[LogitCheck.parse(check) for check in audit.logit_checks()],
-        temperatures=Temperatures(**great["temperatures"]),
+        temperatures=TemperatureGrid(**great["temperatures"]),
         changes=LogitChanges(shifts=great["shifts"], scales=great["scales"], lam=config["disparity"]["fp_lambda"]),
     )
     given = scored | {

@@ -9,7 +9,8 @@ from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.samples import write_scores
 from gfscore.audit.scoring import LogitCheck
-from gfscore.audit.settings import IntervalSettings, LogitChanges, TableSettings, Temperatures
+from gfscore.audit.settings import IntervalSettings, TemperatureGrid
+from gfscore.audit.step_params import LogitChanges, TableSettings
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tabulation import Tabulation
 from gfscore.audit.values import AuditSubject, AuditValues
@@ -226,7 +227,7 @@ class ScoredAudit:
             audit=AUDIT,
             subject=AuditSubject.parse(self.subject),
             checks=[LogitCheck.parse(check) for check in self.checks],
-            temperatures=Temperatures(),
+            temperatures=TemperatureGrid(),
             changes=LogitChanges(shifts=[-1, 0, 5], scales=[0.5, 2], lam=0.5),
             cache=self.path / "cache",
         )

@@ -24,14 +24,8 @@ from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.sensitivity import lambda_swaps, model_sensitivity, with_places
-from gfscore.audit.settings import (
-    ConfusionSettings,
-    DisparitySettings,
-    IntervalSettings,
-    LogitChanges,
-    Temperatures,
-    TrainedModel,
-)
+from gfscore.audit.settings import ConfusionSettings, DisparitySettings, IntervalSettings, TemperatureGrid
+from gfscore.audit.step_params import LogitChanges, TrainedModel
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.values import SampleValues
@@ -60,7 +54,7 @@ MEASURES = {
 }
 CERTIFIED_SCORE = {"certified": {"kind": "certified", "largest_radius": 2.0}}
 OBJECTIVES = ("cross_model_accuracy", "within_model_class_accuracy", "ranking_stability", "likelihood")
-SEARCH = Temperatures(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
+SEARCH = TemperatureGrid(low=0.01, high=10, coarse_step=0.1, fine_step=0.01, fine_radius=0.1)
 SHIFTS = [-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0]
 SCALES = [0.25, 0.5, 1.0, 2.0, 4.0]
 LAM = 0.5

@@ -13,7 +13,7 @@ from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.calibration_results import Calibration
 from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.projections.summaries import PROJECTION_TABLES
-from gfscore.audit.settings import TrainedModel
+from gfscore.audit.step_params import TrainedModel
 from gfscore.audit.table_names import MEASURE_TABLES, REMEDIES
 from gfscore.audit.verdicts.gate_rules import parsed_rules
 from gfscore.core.files import read_json

@@ -9,7 +9,7 @@ import pytest
 
 from gfscore import audit_values
 from gfscore.audit.findings.finding import RANKED
-from gfscore.audit.settings import TrainedModel
+from gfscore.audit.step_params import TrainedModel
 from gfscore.audit.tables import TABLES, AuditTables
 from gfscore.audit.verdicts.findings import with_findings
 from gfscore.core import numbers

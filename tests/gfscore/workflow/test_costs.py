@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.costs import FROM_LOGITS, cost_table
-from gfscore.audit.settings import JobRecord
+from gfscore.audit.step_params import JobRecord
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL as MODEL_PATH
 from gfscore.networks import devices, passes

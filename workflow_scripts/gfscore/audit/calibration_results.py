@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from gfscore.audit.settings import Split
+from gfscore.audit.settings import CalibrationSplit
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.settings import Record
@@ -99,7 +99,7 @@ class Calibration(SearchResult):
         Rank correlations of clean accuracy alone with other quantities.
     agreement : dict of str to Correlations
         Rank correlations of the scores with each quantity, before and after the calibration.
-    split : Split or None
+    split : CalibrationSplit or None
         Split of the samples into choosing and reporting ones; None where all samples do both.
     models_digest : str
         Identifies the models and data that the temperature was chosen on.
@@ -107,7 +107,7 @@ class Calibration(SearchResult):
 
     baseline: dict[str, float | None] = Field(default_factory=dict)
     agreement: dict[str, Correlations] = Field(default_factory=dict)
-    split: Split | None = None
+    split: CalibrationSplit | None = None
     models_digest: str
 
     def agreement_with(self, quantity: str) -> Correlations:

@@ -16,7 +16,8 @@ from gfscore.audit.calibration.evidence import SWEEPS, sweep_frame
 from gfscore.audit.checks import CheckedModel, PublishedAccuracy, check_logits
 from gfscore.audit.samples import ModelLogits, SampleList, computed_logits, supplied_logits
 from gfscore.audit.sensitivity import SENSITIVITY, model_sensitivity, with_places
-from gfscore.audit.settings import LogitChanges, TemperatureRange
+from gfscore.audit.settings import TemperatureRange
+from gfscore.audit.step_params import LogitChanges
 from gfscore.audit.values import AuditSubject
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.identity import ModelName

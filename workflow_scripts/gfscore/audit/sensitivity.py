@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.metrics import APPENDED, FIRST, MAIN, metric_values
-from gfscore.audit.settings import LogitChanges
+from gfscore.audit.step_params import LogitChanges
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.margins import BLOCK_ELEMENTS, FEW_CLASSES, scores
 from gfscore.statistics.ranking import ranks

@@ -1,9 +1,9 @@
-"""Settings of an audit as users write them, then the params that the workflow derives from them for its steps.
+"""Settings of an audit as users write them in config.yaml; those of its steps are in gfscore.audit.step_params.
 
 Imports nothing heavy.
 """
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -21,8 +21,6 @@ from gfscore.core.settings import (
     Unique,
     refusal,
 )
-
-# ---- settings as users write them ----
 
 
 class CheckSettings(Closed):
@@ -86,7 +84,7 @@ class IntervalSettings(Closed):
     )
 
 
-class Balanced(Closed):
+class BalancedSubsample(Closed):
     """Additional values of the metrics on a part of the samples with equally large groups of an attribute."""
 
     attribute: Text = Field(description="Attribute whose groups are balanced.")
@@ -105,7 +103,7 @@ class GroupSettings(Closed):
         "several tasks, the positive class of each dataset that has one.",
     )
     minimum_cell: Count = Field(20, description="Number of samples below which a cell is marked as small.")
-    balanced: Balanced | None = Field(
+    balanced: BalancedSubsample | None = Field(
         None, description="Additional values on a random subsample in which groups are equally large; null for none."
     )
 
@@ -135,7 +133,7 @@ class TemperatureRange(Closed):
     high: Positive = Field(10.0, description="Highest temperature.")
 
 
-class Temperatures(TemperatureRange):
+class TemperatureGrid(TemperatureRange):
     """Range of the temperature search, and the GF-Score paper's two-phase grid over it (section 3.4)."""
 
     coarse_step: Positive = Field(0.1, description="Step of the first phase.")
@@ -160,7 +158,7 @@ class Temperatures(TemperatureRange):
 class GreatSettings(Closed):
     """The attack-free margin score: its temperatures, and its sensitivity to shifts and scales of the logits."""
 
-    temperatures: Temperatures = Field(default_factory=Temperatures)
+    temperatures: TemperatureGrid = Field(default_factory=TemperatureGrid)
     stability_window: Positive = Field(
         0.05, description="Half-width delta of the window in which the ranking must be stable (GF-Score, Eq. 9)."
     )
@@ -179,7 +177,7 @@ class GreatSettings(Closed):
     )
 
 
-class Split(Closed):
+class CalibrationSplit(Closed):
     """Split of the samples into those that choose the temperature and those that report the scores."""
 
     share: InnerShare = Field(description="Share of each class that chooses the temperature.")
@@ -197,90 +195,8 @@ class CalibrationSettings(Closed):
         min_length=1,
         description="Objectives, by default all; attack_distance only with an l2 measure of kind minimal.",
     )
-    split: Split | None = Field(
+    split: CalibrationSplit | None = Field(
         None,
         description="Split of the samples; null: all samples choose the temperature and report, so the calibrated "
         "scores have no intervals.",
     )
-
-
-# ---- params of steps ----
-
-
-class LogitChanges(Closed):
-    """Changes of the logits whose effect is tabulated: params of the step score_models."""
-
-    shifts: list[Number]
-    scales: list[Positive]
-    lam: Number = Field(description="Lambda of FP.")
-
-
-class SearchParameters(Closed):
-    """Search of the temperatures of one audit: params of the step tabulate_audit."""
-
-    temperatures: Temperatures
-    stability_window: Positive
-    permutations: Resamples
-    objectives: list[Objective]
-    split: Split | None = None
-    distances: Name | None = Field(None, description="The l2 measure of kind minimal whose distances are used.")
-
-
-class TaskSettings(Closed):
-    """A task of an audit: models that predict the labels of one dataset of its images."""
-
-    models: list[dict[str, str]] = Field(description="Dataset, threat and model of each, in order.")
-    label_attribute: str | None = Field(None, description="Attribute that the labels are, if they are one.")
-    groups: GroupSettings | None = None
-
-
-class TrainedModel(Closed):
-    """A model of an audit, with its training method and architecture where they are known."""
-
-    dataset: str
-    threat: str
-    model: str
-    method: str | None
-    architecture: str | None = None
-
-
-class JobRecord(Closed):
-    """A job of an audit and the file with its cost."""
-
-    step: str
-    dataset: str
-    threat: str
-    model: str
-    measure: str | None = None
-    path: str
-
-
-class RemedyParameters(Closed):
-    """A remedy of an audit: a model and the same model with offsets, on the judging half of the samples."""
-
-    original: dict[str, str] = Field(description="Dataset, threat and model.")
-    adjusted: dict[float, dict[str, str]] = Field(description="Dataset, threat and model by strength, ascending.")
-    measure: str
-    entry: dict[str, Any] = Field(description="Settings of the measure.")
-
-
-class TableSettings(Closed):
-    """Settings of the tables of one audit: params of the step tabulate_audit."""
-
-    intervals: IntervalSettings
-    disparity: DisparitySettings
-    comparison: ComparisonSettings
-    confusions: ConfusionSettings
-    calibration: SearchParameters | None = None
-    corruption_baseline: str | None = Field(None, description="Baseline of corruption errors, threat/model.")
-    groups: GroupSettings | None = None
-    tasks: list[TaskSettings] = Field(default=[])
-    label_error_rate: float | list[float] | Literal["from_generator"] | None = None
-    published: list[dict[str, float | None]] = Field(default=[], description="Published accuracies of each model.")
-    methods: list[TrainedModel]
-    baselines: dict[str, str] = Field(
-        default={}, description="Model of the training method that a model's method changes, each as threat/model."
-    )
-    costs: list[JobRecord] = Field(default=[])
-    remedies: list[RemedyParameters] = Field(default=[])
-    gate: list[dict[str, Any]] = Field(default=[], description="Rules of the gate, which remedies are judged by.")

@@ -39,7 +39,7 @@ from gfscore.audit.projections.tasks import (
 )
 from gfscore.audit.remedies.reading import read_remedies
 from gfscore.audit.remedies.tables import MeasuredRemedy, remedy_tables
-from gfscore.audit.settings import TableSettings
+from gfscore.audit.step_params import TableSettings
 from gfscore.audit.table_names import TABULATED
 from gfscore.audit.tables import TABLES
 from gfscore.audit.values import AuditValues, SampleValues

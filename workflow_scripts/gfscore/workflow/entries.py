@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from gfscore.audit.settings import TrainedModel
+from gfscore.audit.step_params import TrainedModel
 from gfscore.core.identity import ModelName
 from gfscore.core.mappings import without
 from gfscore.core.settings import PlainSettings

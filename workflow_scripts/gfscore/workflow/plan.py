@@ -9,14 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
-from gfscore.audit.settings import (
-    ATTACK_DISTANCE,
-    GroupSettings,
+from gfscore.audit.settings import ATTACK_DISTANCE, GroupSettings
+from gfscore.audit.step_params import (
     JobRecord,
     LogitChanges,
-    SearchParameters,
     TableSettings,
     TaskSettings,
+    TemperatureSearch,
     TrainedModel,
 )
 from gfscore.audit.table_names import OTHER_FILES, TABLES_OF_AUDIT
@@ -798,12 +797,12 @@ class PlannedAudit:
             gate=[rule.model_dump(by_alias=True) for rule in self.rules] if self.remedies else [],
         )
 
-    def _temperature_search(self) -> SearchParameters | None:
+    def _temperature_search(self) -> TemperatureSearch | None:
         calibration = self.settings.calibration
         if calibration is None:
             return None
         great = self.run.settings.great
-        return SearchParameters(
+        return TemperatureSearch(
             temperatures=great.temperatures,
             stability_window=great.stability_window,
             permutations=great.permutations,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from gfscore.audit.settings import RemedyParameters
+from gfscore.audit.step_params import RemedyParameters
 from gfscore.core.settings import Half, Name, PlainSettings, Positive, Text, Unique
 from gfscore.measures import NamedMeasure
 from gfscore.networks.offset_settings import OffsetSettings

@@ -10,7 +10,7 @@ from gfscore.audit.calibration.attack_free import (
     within_model_class_accuracy,
 )
 from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, optimum, two_phase_grid
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 from gfscore.statistics import SCALE
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
@@ -19,7 +19,7 @@ from gfscore.statistics.ranking import spearman
 from helpers import definitions
 from helpers.samples import MadeCurves, logits_and_labels
 
-PAPER = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+PAPER = TemperatureGrid(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
 
 def searched(objective, settings=PAPER):

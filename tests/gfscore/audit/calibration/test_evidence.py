@@ -4,7 +4,7 @@ import pytest
 
 from gfscore.audit.calibration.evidence import evidence_of_models
 from gfscore.audit.calibration.temperatures import calibrate
-from gfscore.audit.settings import Split, Temperatures
+from gfscore.audit.settings import CalibrationSplit, TemperatureGrid
 from gfscore.core.errors import InputError
 from gfscore.core.identity import label_of
 from gfscore.statistics.classes import choosing_samples
@@ -19,8 +19,8 @@ MEASURES = {
     "distances": {"kind": "minimal", "norm": "l2", "largest_distance": 5.0},
 }
 IDS = np.array([f"s{row:03d}" for row in range(N)])
-SPLIT = Split(share=0.5)
-SEARCH = Temperatures(low=0.1, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+SPLIT = CalibrationSplit(share=0.5)
+SEARCH = TemperatureGrid(low=0.1, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
 
 def made(index):
@@ -135,4 +135,4 @@ def test_an_attacked_part_without_samples_that_choose_says_what_to_do(evidence):
 @pytest.mark.parametrize(("share", "task"), [(0.001, "choose"), (0.999, "report")])
 def test_a_split_that_leaves_a_part_fewer_than_two_classes_is_refused(evidence, share, task):
     with pytest.raises(InputError, match=rf"the share {share} . of 200 samples {task} the temperature.*`split: null`"):
-        evidence(None, split=Split(share=share))
+        evidence(None, split=CalibrationSplit(share=share))

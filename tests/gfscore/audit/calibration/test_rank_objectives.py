@@ -6,14 +6,14 @@ import pytest
 
 from gfscore.audit.calibration import attack_free, rank_objectives
 from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, optimum, two_phase_grid
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 from gfscore.statistics.classes import class_values
 from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.ranking import every_order, ranks, spearman
 from helpers.samples import MadeCurves, logits_and_labels
 
-PAPER = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+PAPER = TemperatureGrid(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 DELTA = 0.05
 STEP = 1e-4
 OBJECTIVES = {
@@ -232,7 +232,7 @@ def _spearman_at(temperatures, *, scores, accuracies):
 @pytest.mark.parametrize("permuted", ["models", "classes"])
 def test_permutations_search_only_what_the_accuracies_did_not_place(monkeypatch, permuted):
     monkeypatch.setattr(rank_objectives, "MOST_RANKED", 3)
-    rough = Temperatures(low=0.01, high=10.0, coarse_step=1.0, fine_step=0.01, fine_radius=1.0)
+    rough = TemperatureGrid(low=0.01, high=10.0, coarse_step=1.0, fine_step=0.01, fine_radius=1.0)
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(12), (40, 1)), axis=1)
     if permuted == "models":
         curves, accuracy = made_models(models=12, k=3)

@@ -5,9 +5,9 @@ import pytest
 
 from gfscore import InputError
 from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, fine_grid, optimum, two_phase_grid
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 
-PAPER = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+PAPER = TemperatureGrid(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 
 
 def peak(center, height=1.0):
@@ -41,9 +41,9 @@ def test_the_fine_grid_stays_in_the_range(center):
 
 
 def test_the_coarse_grid_reaches_but_never_passes_the_upper_bound():
-    assert coarse_grid(Temperatures(low=0.5, high=3.0, coarse_step=0.5)).tolist() == [0.5, 1, 1.5, 2, 2.5, 3]
-    assert coarse_grid(Temperatures(low=0.9, high=1.2, coarse_step=0.1)).tolist() == [0.9, 1.0, 1.1, 1.2]
-    assert coarse_grid(Temperatures(low=0.5, high=2.9, coarse_step=0.5)).max() == 2.5
+    assert coarse_grid(TemperatureGrid(low=0.5, high=3.0, coarse_step=0.5)).tolist() == [0.5, 1, 1.5, 2, 2.5, 3]
+    assert coarse_grid(TemperatureGrid(low=0.9, high=1.2, coarse_step=0.1)).tolist() == [0.9, 1.0, 1.1, 1.2]
+    assert coarse_grid(TemperatureGrid(low=0.5, high=2.9, coarse_step=0.5)).max() == 2.5
 
 
 def test_a_temperature_of_both_grids_is_searched_once():

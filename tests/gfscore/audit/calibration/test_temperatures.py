@@ -11,7 +11,7 @@ from gfscore.audit.calibration.evidence import ModelEvidence
 from gfscore.audit.calibration.temperature_search import Stretches, optimum, two_phase_grid
 from gfscore.audit.calibration.temperatures import calibrate
 from gfscore.audit.calibration_results import as_json, read_calibrations
-from gfscore.audit.settings import OBJECTIVES, Temperatures
+from gfscore.audit.settings import OBJECTIVES, TemperatureGrid
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.statistics.classes import class_values, split_samples
@@ -19,7 +19,7 @@ from gfscore.statistics.curves import sweep_class_scores
 from gfscore.statistics.margins import predictions
 from helpers.samples import logits_and_labels
 
-SEARCH = Temperatures(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
+SEARCH = TemperatureGrid(low=0.01, high=10.0, coarse_step=0.1, fine_step=0.001, fine_radius=0.1)
 SHARED = [name for name in OBJECTIVES if name != "likelihood"]
 
 

@@ -18,7 +18,7 @@ from gfscore.audit.groups.fairness import (
     wilson_metrics,
 )
 from gfscore.audit.groups.grouping import Grouping
-from gfscore.audit.settings import Balanced, IntervalSettings
+from gfscore.audit.settings import BalancedSubsample, IntervalSettings
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, RuleSettings, range_of, statistic_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
@@ -221,11 +221,11 @@ def test_the_balanced_subsample_depends_on_which_samples_there_are_and_not_on_th
     rng = np.random.default_rng(0)
     ids = np.array([f"s{row}" for row in range(200)])
     codes = {"side": dict(zip(ids, (rng.random(200) < 0.3).astype(int), strict=True))}
-    grouping = Grouping(codes, {"side": ["left", "right"]}, Balanced(attribute="side", seed=4))
+    grouping = Grouping(codes, {"side": ["left", "right"]}, BalancedSubsample(attribute="side", seed=4))
     subsamples = [set(order[grouping.balanced_subsample(order)]) for order in (ids, np.sort(ids), rng.permutation(ids))]
     assert subsamples[0] == subsamples[1] == subsamples[2]
     assert len(subsamples[0]) == 2 * sum(codes["side"].values())
-    other = Grouping(codes, grouping.groups, Balanced(attribute="side", seed=5))
+    other = Grouping(codes, grouping.groups, BalancedSubsample(attribute="side", seed=5))
     assert set(ids[other.balanced_subsample(ids)]) != subsamples[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.projections.tasks import read_projections, read_tasks
-from gfscore.audit.settings import TaskSettings
+from gfscore.audit.step_params import TaskSettings
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures.samples import PROJECTION_TABLE

@@ -5,7 +5,7 @@ import pytest
 from gfscore import InputError
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.remedies.reading import read_remedies
-from gfscore.audit.settings import RemedyParameters
+from gfscore.audit.step_params import RemedyParameters
 from gfscore.core.files import read_json, write_json
 from gfscore.measures.samples import table_of
 from gfscore.networks.offset_files import OffsetFile

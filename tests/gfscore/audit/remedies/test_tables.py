@@ -5,7 +5,8 @@ from gfscore.audit.judgement import verdicts_by_model
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy, remedy_tables
 from gfscore.audit.samples import ExpectedSamples
-from gfscore.audit.settings import DisparitySettings, TableSettings
+from gfscore.audit.settings import DisparitySettings
+from gfscore.audit.step_params import TableSettings
 from gfscore.audit.tabulation import Tabulation
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.gate_rules import parsed_rules

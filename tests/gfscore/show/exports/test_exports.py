@@ -16,7 +16,7 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
-from gfscore.audit.settings import Split
+from gfscore.audit.settings import CalibrationSplit
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
@@ -106,7 +106,7 @@ def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption(ca
     assert cells_of(text)[0][3] == f"{own[cells_of(text)[0][0].replace(chr(92), '')]:.3f}"
 
 
-@pytest.mark.parametrize("split", [None, Split(share=0.5)])
+@pytest.mark.parametrize("split", [None, CalibrationSplit(share=0.5)])
 def test_scores_of_other_samples_than_chose_the_temperature_are_said_to_be(calibrated, split):
     results = {
         name: result.model_copy(update={"split": split}) for name, result in calibrated.calibration_results.items()

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from gfscore.audit.settings import TrainedModel
+from gfscore.audit.step_params import TrainedModel
 from gfscore.audit.values import AuditValues
 from gfscore.core.identity import ModelName
 from gfscore.measures import NamedMeasure

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gfscore.audit.calibration_results import Calibrations
 from gfscore.audit.samples import ModelLogits
-from gfscore.audit.settings import Split
+from gfscore.audit.settings import CalibrationSplit
 from gfscore.audit.values import AuditValues
 from gfscore.core.identity import ALL, ALL_NAME, UNCALIBRATED, ModelName
 from gfscore.measures import NamedMeasure
@@ -131,13 +131,13 @@ def falsification_table(
     return stacked(FALSIFICATION_TABLE, frames)
 
 
-def _of_reporting_samples(distances: pd.DataFrame, evidence: ModelLogits, split: Split) -> pd.DataFrame:
+def _of_reporting_samples(distances: pd.DataFrame, evidence: ModelLogits, split: CalibrationSplit) -> pd.DataFrame:
     # Without the samples that chose the temperature.
     chose = choosing_samples(evidence.sample_id, evidence.labels, share=split.share, seed=split.seed)
     return distances[distances["sample_id"].isin(evidence.sample_id[~chose])]
 
 
-def _temperatures(calibrations: Calibrations, model: ModelName) -> Iterator[tuple[str, float, Split | None]]:
+def _temperatures(calibrations: Calibrations, model: ModelName) -> Iterator[tuple[str, float, CalibrationSplit | None]]:
     # T = 1, then each chosen temperature: objective, temperature, split of the samples.
     yield UNCALIBRATED, 1.0, None
     for objective, calibration in calibrations.items():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gfscore.audit.calibration import attack_free
 from gfscore.audit.calibration_results import Correlations
 from gfscore.audit.samples import ModelLogits
-from gfscore.audit.settings import Split
+from gfscore.audit.settings import CalibrationSplit
 from gfscore.audit.values import AuditValues, row_generator
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
@@ -148,7 +148,7 @@ def evidence_of_models(
     *,
     distances: str | None,
     seed: int,
-    split: Split | None,
+    split: CalibrationSplit | None,
 ) -> list[ModelEvidence]:
     """Evidence on the models of an audit that take part.
 
@@ -163,7 +163,7 @@ def evidence_of_models(
         The l2 measure of kind minimal whose distances are used.
     seed : int
         Determines, without a split, the half that is held out for the likelihood objective.
-    split : Split or None
+    split : CalibrationSplit or None
         Split into the samples that choose every temperature, equally in all models, and those that report.
 
     Raises
@@ -195,7 +195,7 @@ def _evidence_of_model(
     *,
     distances: str | None,
     seed: int,
-    split: Split | None,
+    split: CalibrationSplit | None,
 ) -> ModelEvidence:
     # The logits of one model are released before those of the next are read.
     model_logits = audit_values.logits_of(model)

@@ -19,7 +19,7 @@ from gfscore.audit.calibration.piecewise_objectives import (
     correlation,
 )
 from gfscore.audit.calibration.temperature_search import Stretches, coarse_grid, two_phase_grid
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 from gfscore.core.errors import InputError
 from gfscore.statistics.curves import ScoreCurves, ScoresAt
 from gfscore.statistics.ranking import joined, rank_boundaries, ranks, spearman
@@ -30,7 +30,7 @@ K^2 / 2 pairs may cross."""
 
 
 def cross_model_accuracy(
-    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
+    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: TemperatureGrid
 ) -> AcrossModels:
     """Piecewise constant Spearman correlation, over models, of aggregate score and clean accuracy.
 
@@ -42,7 +42,7 @@ def cross_model_accuracy(
     curves : sequence of M ScoreCurves
     class_accuracy : ndarray (M, K) of float64
         Clean accuracy of each class, NaN for a class without samples.
-    settings : Temperatures
+    settings : TemperatureGrid
         Range of the search, and the paper's grid in it.
 
     Returns
@@ -54,7 +54,7 @@ def cross_model_accuracy(
 
 
 def attack_distance(
-    curves: Sequence[ScoreCurves], distances: NDArray[np.float64], settings: Temperatures
+    curves: Sequence[ScoreCurves], distances: NDArray[np.float64], settings: TemperatureGrid
 ) -> AcrossModels:
     """Piecewise constant Spearman correlation, over models, of aggregate score and mean attack distance.
 
@@ -65,7 +65,7 @@ def attack_distance(
     curves : sequence of M ScoreCurves
     distances : ndarray (M,) of float64
         Mean distance of each model.
-    settings : Temperatures
+    settings : TemperatureGrid
         Range of the search, and the paper's grid in it.
 
     Returns
@@ -86,7 +86,7 @@ def attack_distance(
 
 
 def _across_models(
-    curves: Sequence[ScoreCurves], quantity: NDArray[np.float64], settings: Temperatures
+    curves: Sequence[ScoreCurves], quantity: NDArray[np.float64], settings: TemperatureGrid
 ) -> AcrossModels:
     aggregates = attack_free.aggregates(curves)
     exact = len(curves) <= MOST_RANKED
@@ -105,7 +105,7 @@ def _across_models(
 
 
 def within_model_class_accuracy(
-    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: Temperatures
+    curves: Sequence[ScoreCurves], class_accuracy: NDArray[np.float64], settings: TemperatureGrid
 ) -> WithinModels:
     """Mean over models of the Spearman correlation, over classes, of class scores and class accuracies.
 
@@ -116,7 +116,7 @@ def within_model_class_accuracy(
     curves : sequence of M ScoreCurves
     class_accuracy : ndarray (M, K) of float64
         Clean accuracy of each class, NaN for a class without samples.
-    settings : Temperatures
+    settings : TemperatureGrid
         Range of the search, and the paper's grid in it.
 
     Returns
@@ -159,7 +159,7 @@ def within_model_class_accuracy(
 
 
 def ranking_stability(
-    curves: Sequence[ScoreCurves], settings: Temperatures, *, delta: float, endpoints_only: bool = False
+    curves: Sequence[ScoreCurves], settings: TemperatureGrid, *, delta: float, endpoints_only: bool = False
 ) -> MeanOverModels:
     """Mean over models of the smallest Spearman between the class ranking at T and those within delta of T (Eq. 9).
 
@@ -169,7 +169,7 @@ def ranking_stability(
     Parameters
     ----------
     curves : sequence of M ScoreCurves
-    settings : Temperatures
+    settings : TemperatureGrid
         Range of the search, and the paper's grid in it.
     delta : float
         Half-width of the window.
@@ -223,12 +223,12 @@ def ranking_stability(
     return MeanOverModels(stretches, np.array(by_model), exact=True)
 
 
-def _grid(objective: attack_free.Objective, settings: Temperatures) -> NDArray[np.float64]:
+def _grid(objective: attack_free.Objective, settings: TemperatureGrid) -> NDArray[np.float64]:
     # The paper's grid and T = 1, the temperature before calibration, which may not be on the grid.
     return np.union1d(two_phase_grid(objective, settings)[0], 1.0)
 
 
-def _in_coarse_grid(temperatures: NDArray[np.float64], settings: Temperatures) -> NDArray[np.bool_]:
+def _in_coarse_grid(temperatures: NDArray[np.float64], settings: TemperatureGrid) -> NDArray[np.bool_]:
     # The other temperatures, those of the fine grid, lie around the optimum, which depends on the accuracies.
     return np.isin(temperatures, coarse_grid(settings))
 
@@ -260,7 +260,7 @@ def _spearman_of_centred(first: NDArray[np.float64], second: NDArray[np.float64]
     return correlation((first * second).sum(axis=-1), (first**2).sum(axis=-1), (second**2).sum(axis=-1))
 
 
-def _common_refinement(stretches_of_models: Sequence[Stretches], settings: Temperatures) -> Stretches:
+def _common_refinement(stretches_of_models: Sequence[Stretches], settings: TemperatureGrid) -> Stretches:
     # Stretches of the boundaries of all models.
     boundaries = np.concatenate([stretches.last[:-1] for stretches in stretches_of_models])
     return Stretches.between(joined(boundaries, low=settings.low, high=settings.high))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gfscore.audit.settings import Temperatures
+from gfscore.audit.settings import TemperatureGrid
 from gfscore.core.errors import InputError
 from gfscore.statistics.ranking import RESOLUTION
 
@@ -20,14 +20,14 @@ class UndefinedObjectiveError(InputError):
     """An objective is undefined at every temperature."""
 
 
-def coarse_grid(settings: Temperatures) -> NDArray[np.float64]:
+def coarse_grid(settings: TemperatureGrid) -> NDArray[np.float64]:
     """Temperatures (T,) of the first phase, from `low` up to at most `high` in steps of `coarse_step`."""
     steps = int((settings.high - settings.low) / settings.coarse_step + 1e-9)
     # Rounded like the fine grid, so that common temperatures are equal.
     return np.round(settings.low + settings.coarse_step * np.arange(steps + 1), 12)
 
 
-def fine_grid(settings: Temperatures, center: float) -> NDArray[np.float64]:
+def fine_grid(settings: TemperatureGrid, center: float) -> NDArray[np.float64]:
     """Temperatures (T,) of the second phase around `center`, clipped to [low, high]."""
     steps = round(settings.fine_radius / settings.fine_step)
     grid = np.clip(center + settings.fine_step * np.arange(-steps, steps + 1), settings.low, settings.high)
@@ -149,7 +149,7 @@ def optimum(stretches: Stretches, values: NDArray[np.float64]) -> Optimum:
 
 
 def two_phase_grid(
-    objective: Callable[[NDArray[np.float64]], NDArray[np.float64]], settings: Temperatures
+    objective: Callable[[NDArray[np.float64]], NDArray[np.float64]], settings: TemperatureGrid
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Search the paper's two-phase grid, whose fine phase refines only the first best coarse temperature.
 
@@ -157,7 +157,7 @@ def two_phase_grid(
     ----------
     objective : callable
         Maps temperatures (T,) to values (T,), NaN where undefined.
-    settings : Temperatures
+    settings : TemperatureGrid
 
     Returns
     -------

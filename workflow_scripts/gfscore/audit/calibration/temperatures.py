@@ -25,7 +25,7 @@ from gfscore.audit.calibration_results import (
     GridOptimum,
     SearchResult,
 )
-from gfscore.audit.settings import Split, Temperatures
+from gfscore.audit.settings import CalibrationSplit, TemperatureGrid
 from gfscore.statistics.curves import ScoreCurves
 from gfscore.tables.parquet_tables import stacked
 from gfscore.tables.table import Column, Table
@@ -58,7 +58,7 @@ class Search:
     models : list of M ModelEvidence
     measure : str
         Measure whose temperature is searched.
-    settings : Temperatures
+    settings : TemperatureGrid
         Range of temperatures.
     window : float
         Half-width delta of Eq. 9.
@@ -70,7 +70,7 @@ class Search:
 
     models: list[ModelEvidence]
     measure: str
-    settings: Temperatures
+    settings: TemperatureGrid
     window: float
     permutations: int
     seed: int
@@ -92,11 +92,11 @@ def calibrate(
     objectives: Iterable[str],
     *,
     measure: str,
-    settings: Temperatures,
+    settings: TemperatureGrid,
     stability_window: float,
     permutations: int,
     seed: int = 0,
-    split: Split | None = None,
+    split: CalibrationSplit | None = None,
 ) -> tuple[dict[str, Calibration], pd.DataFrame]:
     """Search the temperature of each objective.
 
@@ -107,7 +107,7 @@ def calibrate(
         Names of OBJECTIVES of gfscore.audit.settings.
     measure : str
         Measure whose temperature is searched.
-    settings : Temperatures
+    settings : TemperatureGrid
         Range and grid of temperatures.
     stability_window : float
         Half-width delta of Eq. 9.
@@ -115,7 +115,7 @@ def calibrate(
         Random orders of the accuracies, where there are too many to enumerate.
     seed : int
         Seed of these orders.
-    split : Split or None
+    split : CalibrationSplit or None
         Split of the samples, which is recorded.
 
     Returns

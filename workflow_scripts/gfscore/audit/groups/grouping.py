@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.audit.groups.fairness import balanced_rows
-from gfscore.audit.settings import Balanced, GroupSettings
+from gfscore.audit.settings import BalancedSubsample, GroupSettings
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.mappings import positions
 from gfscore.tables.parquet_tables import read_attributes
@@ -29,13 +29,13 @@ class Grouping:
         By attribute and sample_id: index of the sample's group, NO_GROUP without a value.
     groups : dict
         Names of the groups of each attribute that is compared.
-    balanced : Balanced or None
+    balanced : BalancedSubsample or None
         Attribute whose groups are equally large in the balanced subsample, and seed of its draw.
     """
 
     codes: dict[str, dict[str, int]]
     groups: dict[str, list[str]]
-    balanced: Balanced | None = None
+    balanced: BalancedSubsample | None = None
 
     @classmethod
     def read_chosen(cls, path: Path | str, *, dataset: str, groups: GroupSettings) -> Grouping:
@@ -44,7 +44,7 @@ class Grouping:
 
     @classmethod
     def read(
-        cls, path: Path | str, *, dataset: str, attributes: Sequence[str], balanced: Balanced | None = None
+        cls, path: Path | str, *, dataset: str, attributes: Sequence[str], balanced: BalancedSubsample | None = None
     ) -> Grouping:
         """Read the groups of a dataset.
 
@@ -56,7 +56,7 @@ class Grouping:
             Name of the dataset that the table must be of.
         attributes : sequence of str
             Attributes that are compared.
-        balanced : Balanced, optional
+        balanced : BalancedSubsample, optional
             See the class.
 
         Raises

@@ -12,7 +12,7 @@ from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.groups.metrics import GROUP_METRICS, MACRO, metrics_of_predictions
 from gfscore.audit.samples import SampleList
-from gfscore.audit.settings import TaskSettings
+from gfscore.audit.step_params import TaskSettings
 from gfscore.audit.values import AuditValues
 from gfscore.core.dataset_manifest import DatasetManifest
 from gfscore.core.errors import InputError

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.remedies.gains import PairedOutcomes, ReferenceClasses
 from gfscore.audit.remedies.tables import Choice, MeasuredRemedy
-from gfscore.audit.settings import RemedyParameters
+from gfscore.audit.step_params import RemedyParameters
 from gfscore.audit.values import AuditSubject, AuditValues
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName

@@ -9,7 +9,7 @@ import pandas as pd
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.audit.calibration.evidence import read_sweeps
 from gfscore.audit.metrics import METRICS
-from gfscore.audit.settings import TrainedModel
+from gfscore.audit.step_params import TrainedModel
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.verdict import WORST_CLASS, Verdict
 from gfscore.measures import NamedMeasure

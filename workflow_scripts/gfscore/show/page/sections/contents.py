@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from gfscore.audit.settings import TrainedModel
+from gfscore.audit.step_params import TrainedModel
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.verdict import Verdict
 from gfscore.measures import NamedMeasure
