@@ -1,4 +1,4 @@
-"""Gradient attacks within a ball that let an image go as soon as it is fooled.
+"""Gradient attacks within a ball that stop for an image as soon as it is fooled.
 
 Tensors as in gfscore.attacks.gradient_ascent: images (n, C, H, W) in [0, 1], labels (n,) int64; `ball` is {"norm":
 "linf" or "l2", "eps": radius}, `draws` the random numbers of these images (gfscore.statistics.draws). An attack returns
@@ -26,8 +26,8 @@ PATH_LENGTH = 2.5
 MOMENTUM = 0.75
 """Weight of the new step of Auto-PGD; alpha of the paper."""
 
-RISES = 0.75
-"""Share of steps that have to raise the loss, or the step size of Auto-PGD is halved; rho of the paper."""
+RISING_SHARE = 0.75
+"""Auto-PGD halves its step size where a smaller share of the steps raised the loss; rho of the paper."""
 
 
 def fgsm(network: Module, images: Tensor, labels: Tensor, *, ball: Ball, draws: Draws) -> tuple[Tensor, Tensor]:
@@ -154,7 +154,7 @@ def auto_pgd(
     for restart in range(restarts):
         if len(search.standing) == 0:
             break
-        _ascend(network, images, labels, search, ball=ball, draws=draws.stream(restart), steps=steps)
+        _run_auto_pgd(network, images, labels, search, ball=ball, draws=draws.stream(restart), steps=steps)
     return search.result
 
 
@@ -191,7 +191,7 @@ def auto_pgd_targeted(
         if len(search.standing) == 0:
             break
         aims = torch.stack([labels, rivals[:, rank]], dim=1)
-        _ascend(network, images, aims, search, ball=ball, draws=draws.stream(rank), steps=steps)
+        _run_auto_pgd(network, images, aims, search, ball=ball, draws=draws.stream(rank), steps=steps)
     return search.result
 
 
@@ -203,16 +203,16 @@ def checkpoints(steps: int) -> list[int]:
     Croce and Hein 2020, section 3.2.
     """
     previous, share = 0.0, 0.22
-    judged_after = set()
+    checkpoint_steps = set()
     while share < 1:
         # Decimals: .57 of 100 steps are 57, not what float64 makes of them.
-        judged_after.add(math.ceil(round(share * steps, 9)))
+        checkpoint_steps.add(math.ceil(round(share * steps, 9)))
         period = max(share - previous - 0.03, 0.06)
         previous, share = share, share + period
-    return sorted(judged_after)
+    return sorted(checkpoint_steps)
 
 
-def _ascend(
+def _run_auto_pgd(
     network: Module,
     images: Tensor,
     aims: Tensor,
@@ -231,28 +231,30 @@ def _ascend(
     stretch = per_image(ball["eps"] / length.clamp_min(SHORTEST), x)
     start = project(x + start * stretch, x, **ball)
 
-    climb = _Climb.begin(x, y, start, radius=ball["eps"])
-    climb = climb.look(network, search)
-    climb.best_loss = climb.judged_loss = climb.loss
-    climb.best_gradient = climb.gradient
+    state = _AutoPgdState.begin(x, y, start, radius=ball["eps"])
+    state = state.evaluate(network, search)
+    state.best_loss = state.checkpoint_loss = state.loss
+    state.best_gradient = state.gradient
 
-    judge_at = checkpoints(steps)
-    judged = 0
+    checkpoint_steps = checkpoints(steps)
+    last_checkpoint = 0
     for step in range(1, steps + 1):
-        if len(climb.images) == 0:
+        if len(state.images) == 0:
             return
-        climb.move(ball, momentum=MOMENTUM if step > 1 else 1.0)
-        climb = climb.look(network, search)
-        climb.compare()
-        if step in judge_at:
-            climb.judge(steps=step - judged)
-            judged = step
-    search.record_positions(climb.best)
+        state.move(ball, momentum=MOMENTUM if step > 1 else 1.0)
+        state = state.evaluate(network, search)
+        state.update_best()
+        if step in checkpoint_steps:
+            state.adapt_step_size(steps=step - last_checkpoint)
+            last_checkpoint = step
+    search.record_positions(state.best_points)
 
 
 @dataclass
-class _Climb:
-    # The standing images of one run of Auto-PGD; every field has a row for each of them.
+class _AutoPgdState:
+    # One run of Auto-PGD; every field has a row for each image that is not fooled yet. `checkpoint_loss` is the highest
+    # loss at the last checkpoint, `rises` counts the steps since then that raised the loss, and `just_halved` says
+    # whether that checkpoint halved the step size.
     images: Tensor
     aims: Tensor
     points: Tensor
@@ -260,17 +262,17 @@ class _Climb:
     loss: Tensor
     previous_loss: Tensor
     gradient: Tensor
-    best: Tensor
+    best_points: Tensor
     best_loss: Tensor
     best_gradient: Tensor
-    judged_loss: Tensor
+    checkpoint_loss: Tensor
     step_size: Tensor
     rises: Tensor
     just_halved: Tensor
 
     @classmethod
-    def begin(cls, images: Tensor, aims: Tensor, start: Tensor, *, radius: float) -> "_Climb":
-        # Losses and gradients stand in until the first look.
+    def begin(cls, images: Tensor, aims: Tensor, start: Tensor, *, radius: float) -> "_AutoPgdState":
+        # Losses and gradients are placeholders until the first evaluation.
         zeros = torch.zeros(len(images), device=images.device)
         return cls(
             images=images,
@@ -280,24 +282,24 @@ class _Climb:
             loss=zeros,
             previous_loss=zeros,
             gradient=start,
-            best=start,
+            best_points=start,
             best_loss=zeros,
             best_gradient=start,
-            judged_loss=zeros,
+            checkpoint_loss=zeros,
             step_size=torch.full_like(zeros, 2 * radius),
             rises=zeros,
             just_halved=torch.ones_like(zeros, dtype=torch.bool),
         )
 
-    def look(self, network: Module, search: Search) -> "_Climb":
-        # Loss and gradient at the points; what goes on, without the images that were fooled.
+    def evaluate(self, network: Module, search: Search) -> "_AutoPgdState":
+        # Loss and gradient at the points; the state returned is without the images that are fooled there.
         self.previous_loss = self.loss
         logits, self.loss, self.gradient = ascent(network, self.points, self.aims, search.goal)
         search.spend(1)
         keep = search.note(self.points, logits, self.aims)
         if keep is None:
             return self
-        return _Climb(**{field.name: getattr(self, field.name)[keep] for field in fields(self)})
+        return _AutoPgdState(**{field.name: getattr(self, field.name)[keep] for field in fields(self)})
 
     def move(self, ball: Ball, *, momentum: float) -> None:
         step = per_image(self.step_size, self.images) * steepest(self.gradient, norm=ball["norm"])
@@ -309,25 +311,26 @@ class _Climb:
         self.previous_points = self.points
         self.points = moved
 
-    def compare(self) -> None:
+    def update_best(self) -> None:
         # Count a rise, and keep the point of highest loss.
         self.rises = self.rises + (self.loss > self.previous_loss)
         higher = self.loss > self.best_loss
-        wide = per_image(higher, self.images)
-        self.best = torch.where(wide, self.points, self.best)
-        self.best_gradient = torch.where(wide, self.gradient, self.best_gradient)
+        mask = per_image(higher, self.images)
+        self.best_points = torch.where(mask, self.points, self.best_points)
+        self.best_gradient = torch.where(mask, self.gradient, self.best_gradient)
         self.best_loss = torch.where(higher, self.loss, self.best_loss)
 
-    def judge(self, *, steps: int) -> None:
-        # Halve the step size and return to the best point where the loss rose too seldom, or has stood still.
-        seldom = self.rises < RISES * steps
-        still = ~self.just_halved & (self.best_loss <= self.judged_loss)
-        halve = seldom | still
-        wide = per_image(halve, self.images)
+    def adapt_step_size(self, *, steps: int) -> None:
+        # Halve the step size and return to the best point where the loss rose too seldom, or the highest loss did not
+        # rise since the last checkpoint at an unchanged step size.
+        too_few_rises = self.rises < RISING_SHARE * steps
+        stagnated = ~self.just_halved & (self.best_loss <= self.checkpoint_loss)
+        halve = too_few_rises | stagnated
+        mask = per_image(halve, self.images)
         self.step_size = torch.where(halve, self.step_size / 2, self.step_size)
-        self.points = torch.where(wide, self.best, self.points)
-        self.gradient = torch.where(wide, self.best_gradient, self.gradient)
+        self.points = torch.where(mask, self.best_points, self.points)
+        self.gradient = torch.where(mask, self.best_gradient, self.gradient)
         self.loss = torch.where(halve, self.best_loss, self.loss)
         self.just_halved = halve
-        self.judged_loss = self.best_loss
+        self.checkpoint_loss = self.best_loss
         self.rises = torch.zeros_like(self.rises)
