@@ -46,21 +46,24 @@ FALSIFICATION_TABLE = Table(
             "rate", pa.float64(), "violations / correct, a lower bound of the true share; null without correct samples"
         ),
         Column(
-            "low", pa.float64(), "lower Clopper-Pearson bound of this row alone; null if T was chosen on these samples"
+            "low",
+            pa.float64(),
+            "lower Clopper-Pearson bound of this row alone; null without correct samples, or if T was chosen on these "
+            "samples",
         ),
         Column(
             "high",
             pa.float64(),
-            "upper bound of the share that these attacks contradict, not of the true one; null as low",
+            "upper bound of the share that these attacks contradict, not of the true one; null where low is",
         ),
-        Column("confidence", pa.float64(), "confidence of the bounds"),
+        Column("confidence", pa.float64(), "confidence of the bounds; null if T was chosen on these samples"),
         Column("censored", pa.int64(), "samples without an adversarial example found"),
         Column("mean_score", pa.float64(), "mean score over the n samples, 0 if misclassified"),
         Column("mean_distance", pa.float64(), "mean distance, 0 if misclassified, the largest searched if censored"),
         Column(
             "p_mean",
             pa.float64(),
-            "p-value by betting of the hypothesis mean score <= mean_distance; null where low is",
+            "p-value by betting of the hypothesis mean score <= mean_distance; null if T was chosen on these samples",
         ),
     ),
 )
@@ -69,17 +72,17 @@ REFUTED = "refuted"
 NOT_SETTLED = "not settled"
 NOT_REFUTED = "not refuted"
 
-DEPENDENT = ["confidence", "low", "high", "p_mean"]
-"""Columns that hold only where no temperature was chosen on the same samples."""
+INFERENCE_COLUMNS = ["confidence", "low", "high", "p_mean"]
+"""Bounds and p-values, which are valid only where no temperature was chosen on the same samples."""
 
 
 def falsification_table(
     audit_values: AuditValues, class_names: Sequence[str], *, calibrations: Calibrations, alpha: float
 ) -> pd.DataFrame:
-    """Table `falsification`: by model, l2 measure of kind minimal, score and temperature the classes, then all samples.
+    """Table `falsification`: for each model, measure of distances, score and temperature the classes, then all samples.
 
-    Rows at a temperature that was chosen on the same samples have no interval; an audit with split samples counts those
-    that report. No rows without logits or distances.
+    Rows at a temperature that was chosen on the same samples have no interval. With a calibration split, rows at a
+    chosen temperature are of the reporting samples. The table is empty without logits or an l2 measure of kind minimal.
 
     Parameters
     ----------
@@ -92,7 +95,7 @@ def falsification_table(
     alpha : float
         Error of each interval.
     """
-    distance_measures = falsifying(audit_values.subject.measures)
+    distance_measures = l2_distance_measures(audit_values.subject.measures)
     if not audit_values.subject.logits or not distance_measures:
         return stacked(FALSIFICATION_TABLE, [])
 
@@ -126,7 +129,7 @@ def falsification_table(
                     confidence=1 - alpha,
                 )
                 if calibration != UNCALIBRATED and split is None:
-                    frame[DEPENDENT] = np.nan
+                    frame[INFERENCE_COLUMNS] = np.nan
                 frames.append(frame)
     return stacked(FALSIFICATION_TABLE, frames)
 
@@ -146,7 +149,7 @@ def _temperatures(calibrations: Calibrations, model: ModelName) -> Iterator[tupl
             yield objective, temperature, calibration.split
 
 
-def falsifying(measures: Mapping[str, NamedMeasure]) -> list[NamedMeasure]:
+def l2_distance_measures(measures: Mapping[str, NamedMeasure]) -> list[NamedMeasure]:
     """Measures whose distances a score can be compared with: kind minimal, norm l2."""
     distances = []
     for measure in measures.values():
@@ -192,8 +195,8 @@ def falsification(
     DataFrame
         K + 1 rows; all but the counts and `p_mean` are NaN without samples.
 
-        - ``n``, ``correct`` samples, those right by both measures, ``violations`` of these, whose score exceeds the
-          distance of an adversarial example, and ``censored`` samples
+        - ``n`` samples, of which ``censored`` have no adversarial example; ``correct`` samples, which both measures
+          classify correctly; ``violations``, correct samples whose score exceeds the distance of an adversarial example
         - ``rate`` of violations in [0, 1], a lower bound of the share of samples whose score exceeds the true distance;
           0 is no confirmation
         - ``low``, ``high`` its Clopper-Pearson interval
@@ -208,7 +211,7 @@ def falsification(
     distance = distances["value"].to_numpy(np.float64)
     censored = distances["censored"].to_numpy(bool)
     true_logit, rival_logit = true_and_rival_logits(logits, labels)
-    right, violated = contradicted(score, true_logit > rival_logit, distance, censored)
+    both_correct, violated = violations_of(score, true_logit > rival_logit, distance, censored)
 
     # The difference of score and distance is between -largest and SCALE.
     bound = max(SCALE, largest)
@@ -218,7 +221,7 @@ def falsification(
     result = []
     for group in groups:
         n = int(group.sum())
-        correct = int(right[group].sum())
+        correct = int(both_correct[group].sum())
         violations = int(violated[group].sum())
         rate = low = high = np.nan
         if correct:
@@ -242,10 +245,10 @@ def falsification(
     return pd.DataFrame(result)
 
 
-def contradicted(
+def violations_of(
     score: NDArray[np.float64], correct: NDArray[np.bool_], distance: NDArray[np.float64], censored: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Samples that both measures classify correctly, and among them the samples whose score is contradicted.
+    """Samples that both measures classify correctly, and those of them whose score exceeds an attack distance.
 
     Parameters
     ----------
@@ -259,10 +262,10 @@ def contradicted(
 
     Returns
     -------
-    right, violated : array of bool, shape (N,)
+    both_correct, violated : array of bool, shape (N,)
     """
-    right = correct & ((distance > 0) | censored)
-    return right, right & ~censored & (score > distance)
+    both_correct = correct & ((distance > 0) | censored)
+    return both_correct, both_correct & ~censored & (score > distance)
 
 
 def mean_scores_against_distances(rows: pd.DataFrame, *, left_out: int) -> NDArray[np.object_]:

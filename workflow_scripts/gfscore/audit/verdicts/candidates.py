@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gfscore.audit.agreement.falsification import contradicted, falsifying
+from gfscore.audit.agreement.falsification import l2_distance_measures, violations_of
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
@@ -111,11 +111,11 @@ def candidates_of(
     differences : mapping, optional
         Differences from an earlier release, from paired_with_release.
     """
-    judged = {rule.measure for rule in rules}
+    judged_measures = {rule.measure for rule in rules}
     bounds: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
     counts: dict[ModelName, dict[BoundsKey, SampleCounts]] = {}
     for values in measured:
-        if values.measure.name not in judged or values.calibrated:
+        if values.measure.name not in judged_measures or values.calibrated:
             continue
         key = BoundsKey(values.measure.name)
         class_bounds = values.bounds(len(class_names), intervals=intervals, label_error_rates=label_error_rates)
@@ -171,14 +171,14 @@ def contradiction_bounds(
     -----
     # ASSUME: labels are correct, and correct samples are independent draws from the correct samples of the class.
     """
-    judged = [rule for rule in rules if rule.statistic == FALSIFICATION]
-    if not judged:
+    falsification_rules = [rule for rule in rules if rule.statistic == FALSIFICATION]
+    if not falsification_rules:
         return {}
-    (distance_measure,) = falsifying(audit_values.subject.measures)
+    (distance_measure,) = l2_distance_measures(audit_values.subject.measures)
     by_model: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
     for model in audit_values.included:
         by_model[model] = {}
-        for rule in judged:
+        for rule in falsification_rules:
             scores = audit_values.table(model, rule.measure)[["sample_id", "label", "value", "correct"]]
             distances = audit_values.table(model, distance_measure.name)[["sample_id", "value", "censored"]]
             scored = distances.merge(scores, on="sample_id", suffixes=("_distance", ""), validate="one_to_one")
@@ -189,7 +189,7 @@ def contradiction_bounds(
                     f"{path_to_distances}: samples without a score in {path_to_scores}; measure both on the same "
                     "dataset"
                 )
-            right, contradictions = contradicted(
+            both_correct, violations = violations_of(
                 scored["value"].to_numpy(),
                 scored["correct"].to_numpy(),
                 scored["value_distance"].to_numpy(),
@@ -199,10 +199,12 @@ def contradiction_bounds(
             # Correct samples whose distance is missing may contradict the score.
             expected = audit_values.expected(model, distance_measure.name).sample_id
             missing = expected[~np.isin(expected, distances["sample_id"])]
-            without_distance = scores.loc[scores["sample_id"].isin(missing) & scores["correct"], "label"].to_numpy()
-            labels = np.concatenate([scored["label"].to_numpy()[right], without_distance])
-            violated = np.concatenate([contradictions[right], np.zeros(len(without_distance))])
-            possible = np.concatenate([contradictions[right], np.ones(len(without_distance))])
+            labels_without_distance = scores.loc[
+                scores["sample_id"].isin(missing) & scores["correct"], "label"
+            ].to_numpy()
+            labels = np.concatenate([scored["label"].to_numpy()[both_correct], labels_without_distance])
+            violated = np.concatenate([violations[both_correct], np.zeros(len(labels_without_distance))])
+            possibly_violated = np.concatenate([violations[both_correct], np.ones(len(labels_without_distance))])
 
             classes = len(class_names)
             if rule.class_ is None:
@@ -215,7 +217,7 @@ def contradiction_bounds(
                 classes,
                 measure=CONTRADICTION,
                 intervals=intervals,
-                upper_values=possible,
+                upper_values=possibly_violated,
             )
     return by_model
 
@@ -246,21 +248,21 @@ def group_bounds(
     -----
     # ASSUME: labels are correct, and samples of a group are independent draws from it.
     """
-    judged = [rule for rule in rules if rule.statistic == GROUP_GAP]
-    if not judged:
+    gap_rules = [rule for rule in rules if rule.statistic == GROUP_GAP]
+    if not gap_rules:
         return GroupBounds()
-    attributes = list(dict.fromkeys(str(rule.attribute) for rule in judged))
-    measures = dict.fromkeys(rule.measure for rule in judged)
+    attributes = list(dict.fromkeys(str(rule.attribute) for rule in gap_rules))
+    measures = dict.fromkeys(rule.measure for rule in gap_rules)
     dataset = audit_values.subject.models[0].dataset
     grouping = Grouping.read(path_to_attributes, dataset=dataset, attributes=attributes)
 
-    names = {rule.bounds_key: grouping.groups[str(rule.attribute)] for rule in judged}
+    names = {rule.bounds_key: grouping.groups[str(rule.attribute)] for rule in gap_rules}
     by_model: dict[ModelName, dict[BoundsKey, ClassBounds]] = {}
     for values in audit_values.uncalibrated(measures):
         bounds_of_model = by_model.setdefault(values.model, {})
-        for rule in judged:
+        for rule in gap_rules:
             if rule.measure == values.measure.name:
                 cells = grouping.group_indices(str(rule.attribute), values.sample_id)
-                count = len(names[rule.bounds_key])
-                bounds_of_model[rule.bounds_key] = values.bounds(count, intervals=intervals, cells=cells)
+                groups = len(names[rule.bounds_key])
+                bounds_of_model[rule.bounds_key] = values.bounds(groups, intervals=intervals, cells=cells)
     return GroupBounds(names, by_model)
