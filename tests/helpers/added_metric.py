@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.model_summary import MODEL_SUMMARY
-from gfscore.audit.verdicts.gate_rules import REFUSED, STATISTICS, direction_of
+from gfscore.audit.verdicts.gate_rules import REFUSED_METRICS, STATISTICS, direction_of
 from gfscore.core.files import write_json, write_text
 from gfscore.measures import named_measures
 from gfscore.show.exports.cards import model_cards
@@ -27,7 +27,7 @@ def write_audit(folder):
     audit = made.audit
     write_table_and_csv(folder / "model_summary.parquet", MODEL_SUMMARY, audit.model_summary, identity={})
     audit.verdict.write(folder / "verdict.json")
-    write_json(folder / "gate.json", {"statistics": STATISTICS, "refused": REFUSED})
+    write_json(folder / "gate.json", {"statistics": STATISTICS, "refused": REFUSED_METRICS})
     write_text(folder / "report.html", page_of(made))
     cards = model_cards(
         audit.model_summary,

@@ -47,23 +47,24 @@ ONE_CLASS = "class"
 DECLINE = "decline"
 """Statistic of the paired differences from an earlier release: the largest decline of a class."""
 
-NO_METRICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1, DECLINE: -1}
-"""Statistics that are no metrics of the class values -> 1 where more is better, -1 where less is."""
+OTHER_STATISTICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1, DECLINE: -1}
+"""Statistics besides the metrics -> 1 where more is better, -1 where less is."""
 
-STATISTICS = (*(metric.name for metric in BOUNDED), *NO_METRICS)
+STATISTICS = (*(metric.name for metric in BOUNDED), *OTHER_STATISTICS)
 """What a rule may judge."""
 
-REFUSED = {name: metric.refusal for name, metric in METRICS.items() if metric.refusal}
+REFUSED_METRICS = {name: metric.refusal for name, metric in METRICS.items() if metric.refusal}
 """Metrics that no rule can judge -> why."""
 
 CLASSES, ALL_SAMPLES = "classes", "all samples"
-"""How bounds part the samples: by class, or all of them as one. Bounds of groups are named by the attribute."""
+"""Partitions of the samples: by class, or all of them as one. A partition in groups has the name of its attribute."""
 
 CLASS_VALUES = "class values"
+"""What is bounded unless a statistic has bounds of its own."""
 
 
 class BoundsKey(NamedTuple):
-    """Names bounds that a rule is judged by.
+    """Key of the bounds that a rule is judged by.
 
     Parameters
     ----------
@@ -71,24 +72,24 @@ class BoundsKey(NamedTuple):
         Measure that they are made of.
     quantity : str
         What is bounded: CLASS_VALUES, or GROUP_GAP, FALSIFICATION or DECLINE for what these statistics judge.
-    parts : str
-        How the samples are parted: CLASSES, ALL_SAMPLES, or the name of an attribute.
+    partition : str
+        Partition of the samples: CLASSES, ALL_SAMPLES, or the name of an attribute.
     """
 
     measure: str
     quantity: str = CLASS_VALUES
-    parts: str = CLASSES
+    partition: str = CLASSES
 
 
-CONTRADICTED = "falsification rate, a lower bound on the share of violations,"
+FALSIFICATION_TITLE = "falsification rate, a lower bound on the share of violations,"
 
 
 # ---- settings ----
 
 
 def _statistic_name(statistic: str) -> str:
-    if statistic in REFUSED:
-        raise refusal(REFUSED[statistic])
+    if statistic in REFUSED_METRICS:
+        raise refusal(REFUSED_METRICS[statistic])
     if statistic not in STATISTICS:
         raise refusal(unknown_name("statistic", statistic, STATISTICS))
     return statistic
@@ -183,9 +184,9 @@ class RuleSettings(Sparse):
     def bounds_key(self) -> BoundsKey:
         """Bounds that the rule is judged by."""
         if self.statistic == GROUP_GAP:
-            return BoundsKey(self.measure, GROUP_GAP, parts=str(self.attribute))
+            return BoundsKey(self.measure, GROUP_GAP, partition=str(self.attribute))
         if self.statistic == FALSIFICATION:
-            return BoundsKey(self.measure, FALSIFICATION, parts=ALL_SAMPLES if self.class_ is None else CLASSES)
+            return BoundsKey(self.measure, FALSIFICATION, partition=ALL_SAMPLES if self.class_ is None else CLASSES)
         if self.statistic == DECLINE:
             return BoundsKey(self.measure, DECLINE)
         return BoundsKey(self.measure)
@@ -308,10 +309,10 @@ def statistic_of(
     if name == ONE_CLASS:
         return _one_class("mean", class_name, list(class_names))
     if name == FALSIFICATION and class_name is not None:
-        return _one_class(CONTRADICTED, class_name, list(class_names))
+        return _one_class(FALSIFICATION_TITLE, class_name, list(class_names))
     if name == FALSIFICATION:
         # All samples are one class here, so that no union over classes widens the bounds.
-        return _class_value(CONTRADICTED, 0)
+        return _class_value(FALSIFICATION_TITLE, 0)
     if name == GROUP_GAP:
         return _of_metric(RDI, lam, title=f"largest difference between the groups by {attribute}")
     if name == DECLINE:
@@ -374,7 +375,7 @@ def _class_value(title: str, index: int, *, one_class: int | None = None) -> Sta
 
 def direction_of(statistic: str) -> str:
     """Key that holds the threshold of a statistic: AT_LEAST where more is better, AT_MOST where less is."""
-    better = METRICS[statistic].direction if statistic in METRICS else NO_METRICS[statistic]
+    better = METRICS[statistic].direction if statistic in METRICS else OTHER_STATISTICS[statistic]
     return AT_LEAST if better > 0 else AT_MOST
 
 
