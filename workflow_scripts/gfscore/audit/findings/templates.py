@@ -1,7 +1,7 @@
 """Sentences of findings with clauses that depend on the numbers: one function for each kind.
 
-Functions take the subject, the numbers and the confidence of a finding. `low` and `least` are printed rounded down,
-`high` and `most` up, `rho` and the like with their sign.
+Functions take the subject, the numbers and the confidence of a finding. Bounds are printed rounded outwards, values to
+the nearest number, correlations with their sign.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,16 +42,6 @@ Template = Callable[[Subject, Numbers, float | None], str]
 NEARLY_REVERSED = -0.8
 """Spearman correlation at most which one order is nearly the reverse of another."""
 
-OBJECTIVES = {
-    "cross_model_accuracy": "cross-model accuracy",
-    "within_model_class_accuracy": "within-model class accuracy",
-    "ranking_stability": "ranking stability",
-    "ranking_stability_endpoints": "ranking stability (end points)",
-    "likelihood": "likelihood",
-    "attack_distance": "attack distance",
-}
-"""Objective of calibration.json as it reads in a sentence."""
-
 
 # ---- clauses ----
 
@@ -64,12 +54,12 @@ def _with_confidence(confidence: float | None) -> str:
     return "" if confidence is None else f" ({percent(confidence)} confidence)"
 
 
-def _number_of(counted: int, total: int, noun: str = "model") -> str:
+def _number_of(n: int, total: int, noun: str = "model") -> str:
     # "the only model", "both models", "2 of 3 models".
     if total == 1:
         return f"the only {noun}"
-    if counted < total:
-        return f"{count(counted)} of {count(total)} {plural(noun)}"
+    if n < total:
+        return f"{count(n)} of {count(total)} {plural(noun)}"
     every = "both" if total == 2 else f"all {count(total)}"
     return f"{every} {plural(noun)}"
 
@@ -287,7 +277,7 @@ def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | No
 
 
 def remedy_in_short(kind: str, subject: Subject, numbers: Numbers) -> str:
-    """What a remedy does to the worst class of a model, in a few words: of a remedy_helps or remedy_not_shown."""
+    """What a remedy does to the worst class, in a few words; the kind is remedy_helps or remedy_not_shown."""
     values = f"{number(numbers['before'])} to {number(numbers['after'])}"
     model = _name(subject["model"])
     if kind == "remedy_helps":

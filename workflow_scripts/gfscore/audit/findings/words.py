@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
-from gfscore.audit.findings.templates import OBJECTIVES, TEMPLATES, Template
+from gfscore.audit.findings.templates import TEMPLATES, Template
 from gfscore.core import numbers
 from gfscore.core.names import (
     LONGEST_IN_SENTENCE,
@@ -19,6 +19,16 @@ from gfscore.core.names import (
     upper_first,
     words_of_ties,
 )
+
+OBJECTIVE_PHRASES = {
+    "cross_model_accuracy": "cross-model accuracy",
+    "within_model_class_accuracy": "within-model class accuracy",
+    "ranking_stability": "ranking stability",
+    "ranking_stability_endpoints": "ranking stability (end points)",
+    "likelihood": "likelihood",
+    "attack_distance": "attack distance",
+}
+"""Objectives of calibration.json as phrases of a sentence."""
 
 
 def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
@@ -79,7 +89,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "percent": lambda value: f"{100 * value:.3g}%",
     "class": lambda value: _names(value, class_phrase),
     "text": printable,
-    "objective": lambda name: OBJECTIVES.get(name, name),
+    "objective": lambda name: OBJECTIVE_PHRASES.get(name, name),
     "models": _counted("model"),
     "classes": _counted("class"),
     "pairs": _counted("pair"),

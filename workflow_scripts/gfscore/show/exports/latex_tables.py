@@ -12,7 +12,7 @@ import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.calibration_results import Calibrations
-from gfscore.audit.findings.templates import OBJECTIVES
+from gfscore.audit.findings.words import OBJECTIVE_PHRASES
 from gfscore.audit.metrics import MAIN
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.labels import classes_of, readable_classes
@@ -126,7 +126,7 @@ def model_table(
         temperatures = calibrated["temperature"].unique()
         t_star = f"T = {temperature(temperatures[0])}" if len(temperatures) == 1 else "each model's own T"
         samples = f", {SPLIT_NOTE}" if calibration.split else ""
-        notes.append(f"{title}: at {t_star}, chosen by {OBJECTIVES[objective]}{samples}.")
+        notes.append(f"{title}: at {t_star}, chosen by {OBJECTIVE_PHRASES[objective]}{samples}.")
         if calibration.edge:
             notes.append(EDGE_NOTE)
 
@@ -225,7 +225,7 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
             t_star += EDGE_MARK if calibration.edge else ""
         agreement = calibration.agreement_with(ROBUST)
         row = {
-            "Calibrated by": OBJECTIVES[objective],
+            "Calibrated by": OBJECTIVE_PHRASES[objective],
             "T": t_star,
             "Uncalibrated": agreement.before,
             "Calibrated": agreement.after,

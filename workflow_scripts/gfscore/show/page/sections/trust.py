@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from gfscore.audit.calibration.evidence import ROBUST
-from gfscore.audit.findings.templates import OBJECTIVES
+from gfscore.audit.findings.words import OBJECTIVE_PHRASES
 from gfscore.core.identity import ALL
 from gfscore.core.numbers import p_value, signed, temperature
 from gfscore.show.page.elements import CLASS, MEASURE, MODEL, Column, Detail, N, bounded, counted, named, valued, yes
@@ -150,7 +150,7 @@ def _calibration(contents: Contents) -> Detail | None:
         agreement = calibration.agreement_with(ROBUST)
         rows.append(
             {
-                "title": OBJECTIVES.get(objective, objective.replace("_", " ")),
+                "title": OBJECTIVE_PHRASES.get(objective, objective.replace("_", " ")),
                 "t_star": calibration.t_star,
                 "first": first,
                 "last": last,
