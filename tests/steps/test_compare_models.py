@@ -41,11 +41,11 @@ class Folder:
         frame = pd.DataFrame(rows | {"prediction": self.labels, "value": values})
         self.samples[f"m{index}", measure] = frame.iloc[order]
 
-    def compare(self, *, together=None, **changes):
+    def compare(self, *, family_models=None, **changes):
         inputs = audit_inputs(self.path, self.models, MEASURES, self.samples)
         settings = SETTINGS.model_copy(update=changes)
         tables, about = comparison_tables(
-            inputs.uncalibrated(), NAMES, settings=settings, fp_lambda=0.5, together=together
+            inputs.uncalibrated(), NAMES, settings=settings, fp_lambda=0.5, family_models=family_models
         )
         return SimpleNamespace(comparison=about, **tables)
 
@@ -117,7 +117,7 @@ def test_many_comparisons_are_made_with_the_best_model_alone(tmp_path):
 
 def test_pairs_with_models_that_were_left_out_are_corrected_for(tmp_path):
     folder = Folder(tmp_path, models=2, n=60)
-    alone, counted = folder.compare(), folder.compare(together=3)
+    alone, counted = folder.compare(), folder.compare(family_models=3)
     assert counted.comparison["great"]["pairs_corrected_for"] == 3
     widths = [of(tables.comparisons).eval("high - low") for tables in (alone, counted)]
     assert (widths[0] < widths[1]).all()

@@ -259,7 +259,7 @@ def test_too_many_comparisons_leave_the_pairs_with_the_best_but_correct_for_all(
 
 def test_corrections_count_models_that_were_left_out(rng):
     values, labels = made_values(rng, [[0.3, 0.3], [0.36, 0.36], [0.4, 0.4]], 150)
-    result = compare(values, labels, **SETTINGS, together=5)
+    result = compare(values, labels, **SETTINGS, family_models=5)
     strict = compare(values, labels, **SETTINGS | {"alpha": ALPHA * 3 / 10})
     for counted, alone in ((result.by_class, strict.by_class), (result.overall, strict.overall)):
         for bound in ("low", "high"):

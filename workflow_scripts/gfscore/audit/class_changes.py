@@ -66,13 +66,13 @@ def class_changes(
     frames = []
     compared = list(product(pairs.items(), measures))
     # Intervals hold for all rows together, and for those that models left out would have.
-    together = len(compared) + len(measures) * len(earlier.left_out | later.left_out)
+    family_size = len(compared) + len(measures) * len(earlier.left_out | later.left_out)
     for (later_model, earlier_model), measure in compared:
         earlier_rows = release_rows(earlier.sample_values(earlier_model, measure))
         later_values = later.sample_values(later_model, measure)
         differences = paired(earlier_rows, later_values, where=f"{measure} of {later_model.label}")
         bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
-        low, high = bounds.interval((1 - intervals.confidence) / together)
+        low, high = bounds.interval((1 - intervals.confidence) / family_size)
         first = class_means(differences.earlier_low, differences.labels, classes)
         second = class_means(differences.later_low, differences.labels, classes)
         frames.append(

@@ -96,7 +96,8 @@ LAMBDA_SWAPS = Table(
     name="lambda_swaps",
     version=1,
     columns=(
-        *_PAIR[:2],
+        EVALUATED_DATASET,
+        MEASURE,
         Column("fp_lambda", pa.float64(), "lambda of FP at which the two models are equal"),
         Column("before_threat", pa.string(), "threat model of the classifier that is better for smaller lambda"),
         Column("before_model", pa.string(), "classifier that is better for smaller lambda"),
@@ -125,7 +126,7 @@ def comparison_tables(
     *,
     settings: ComparisonSettings,
     fp_lambda: float,
-    together: int | None = None,
+    family_models: int | None = None,
     label_error_rates: ArrayLike | None = None,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, object]]]:
     """Tables of COMPARISON_TABLES by name, and the contents of comparison.json.
@@ -140,8 +141,9 @@ def comparison_tables(
     settings : ComparisonSettings
     fp_lambda : float
         Weight lambda of RDI in FP.
-    together : int, optional
-        Number of models that corrections count: those of `values`, and those left out (see AuditValues.left_out).
+    family_models : int, optional
+        Number of models that corrections for multiple tests count: those of `values`, and those left out (see
+        AuditValues.left_out).
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that bounds, p-values and rank intervals allow for.
     """
@@ -158,7 +160,7 @@ def comparison_tables(
             class_names,
             settings=settings,
             fp_lambda=fp_lambda,
-            together=together,
+            family_models=family_models,
             label_error_rates=label_error_rates,
         )
         for name, frame in tables.items():
@@ -172,7 +174,7 @@ def compared_models(
     *,
     settings: ComparisonSettings,
     fp_lambda: float,
-    together: int | None = None,
+    family_models: int | None = None,
     label_error_rates: ArrayLike | None = None,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, object]]:
     """Tables of one measure by name, and its entry of comparison.json.
@@ -181,7 +183,7 @@ def compared_models(
     ----------
     models : sequence of SampleValues
         Values of the measure at T = 1, one for each model.
-    class_names, settings, fp_lambda, together, label_error_rates
+    class_names, settings, fp_lambda, family_models, label_error_rates
         See comparison_tables.
     """
     rows = []
@@ -199,9 +201,9 @@ def compared_models(
         "metric_ranks": pd.concat(places_by_metric, ignore_index=True),
     }
 
-    together = together or len(models)
+    family_models = family_models or len(models)
     comparison, reason = comparison_of(
-        models, settings=settings, together=together, label_error_rates=label_error_rates
+        models, settings=settings, family_models=family_models, label_error_rates=label_error_rates
     )
     summary: dict[str, object] = {
         "models": len(models),
@@ -228,7 +230,7 @@ def compared_models(
     summary |= {
         "every_pair": comparison.every_pair,
         "pairs_listed": len(comparison.pairs),
-        "pairs_corrected_for": math.comb(together, 2),
+        "pairs_corrected_for": math.comb(family_models, 2),
         "classes": len(comparison.classes),
         "reference": None if comparison.every_pair else models[order[0]].model.label,
         "confidence": confidence,
@@ -240,7 +242,7 @@ def comparison_of(
     models: Sequence[SampleValues],
     *,
     settings: ComparisonSettings,
-    together: int | None = None,
+    family_models: int | None = None,
     label_error_rates: ArrayLike | None = None,
 ) -> tuple[Comparison | None, str | None]:
     """Paired comparison of the models for one measure.
@@ -250,7 +252,7 @@ def comparison_of(
     models : sequence of SampleValues
         Values of the measure, one for each model.
     settings : ComparisonSettings
-    together : int, optional
+    family_models : int, optional
         Number of models that corrections count; see comparison_tables.
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that it allows for.
@@ -278,7 +280,7 @@ def comparison_of(
         value_range=measure.value_range,
         alpha=1 - settings.confidence,
         most=settings.most,
-        together=together,
+        family_models=family_models,
         upper_values=np.stack([values.high for values in models]),
         error_rate=error_rate,
     )

@@ -264,7 +264,7 @@ class Tabulation:
             self.class_names,
             verdicts=verdicts,
             intervals=intervals,
-            together=len(self.settings.remedies),
+            family_size=len(self.settings.remedies),
         )
 
     def _tables_without_temperature(self, values: Sequence[SampleValues]) -> Iterator[TableGroup]:
@@ -276,7 +276,7 @@ class Tabulation:
             names,
             settings=settings.comparison,
             fp_lambda=settings.disparity.fp_lambda,
-            together=len(self.audit_values.subject.models),
+            family_models=len(self.audit_values.subject.models),
             label_error_rates=self.label_error_rates,
         )
         yield TableGroup(comparisons, {"comparison": summary})

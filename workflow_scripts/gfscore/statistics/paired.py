@@ -71,7 +71,7 @@ def compare(
     value_range: tuple[float, float],
     alpha: float,
     most: int,
-    together: int | None = None,
+    family_models: int | None = None,
     upper_values: NDArray[np.float64] | None = None,
     error_rate: ArrayLike = 0.0,
 ) -> Comparison:
@@ -92,7 +92,7 @@ def compare(
         Error probability of each of three families: differences of classes, differences of aggregates, and ranks.
     most : int
         Largest number of comparisons (pairs x classes) to list.
-    together : int, optional
+    family_models : int, optional
         Number of models, at least M, that all corrections count; M by default. More where the samples decided which
         models are compared.
     upper_values : ndarray of shape (M, N), optional
@@ -137,8 +137,8 @@ def compare(
         error_rate=float(rates.max()),
     )
 
-    pairs_together = math.comb(together or models, 2)
-    family = pairs_together * len(classes)
+    family_pairs = math.comb(family_models or models, 2)
+    family = family_pairs * len(classes)
     groups = []
     for label, rate in zip(classes, rates, strict=True):
         pairing_of_class = replace(pairing, error_rate=float(rate))
@@ -147,13 +147,13 @@ def compare(
     by_class = _differences(_Compared.joined(groups), family=family)
 
     everything = np.arange(samples)
-    of_everything = _compared(pairing, everything, pairs, alpha=alpha, family=pairs_together)
-    overall = _differences(of_everything, family=pairs_together)
+    of_everything = _compared(pairing, everything, pairs, alpha=alpha, family=family_pairs)
+    overall = _differences(of_everything, family=family_pairs)
 
     one_sided = of_everything.above, of_everything.below
     if not every_pair:
-        one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * pairs_together))
-    best, worst = rank_intervals(one_sided, every, models=models, family=pairs_together, alpha=alpha)
+        one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * family_pairs))
+    best, worst = rank_intervals(one_sided, every, models=models, family=family_pairs, alpha=alpha)
     return Comparison(order, pairs, every_pair, classes, by_class, overall, best, worst)
 
 

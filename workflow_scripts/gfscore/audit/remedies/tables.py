@@ -202,7 +202,7 @@ def remedy_tables(
     *,
     verdicts: Mapping[str, str],
     intervals: IntervalSettings,
-    together: int | None = None,
+    family_size: int | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Tables of REMEDY_TABLES by name.
 
@@ -215,7 +215,7 @@ def remedy_tables(
     verdicts : mapping of str to str
         Verdict of the gate on these values of the original and adjusted models, by label; empty without one.
     intervals : IntervalSettings
-    together : int, optional
+    family_size : int, optional
         Number of remedies that 1 - confidence is split over: these, and those of models left out of the audit.
 
     Notes
@@ -223,7 +223,7 @@ def remedy_tables(
     # ASSUME: labels are right but for the declared shares, and samples of a class are independent draws from it.
     """
     # The surest gain is shown first, so that each bound has to hold for all models together.
-    alpha = (1 - intervals.confidence) / (together or len(remedies))
+    alpha = (1 - intervals.confidence) / (family_size or len(remedies))
     class_frames = []
     rows = []
     curve_frames = []

@@ -142,12 +142,12 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
     measured = measured.assign(label=model_labels(measured))
     measured = measured.sort_values("measure", key=lambda column: column.map(names.index), kind="stable")
     # Of models left out too; see AuditValues.left_out.
-    together = len(measured) + len(names) * len(verdict.excluded)
+    family_size = len(measured) + len(names) * len(verdict.excluded)
     classes = tables.class_scores.groupby(["measure", *KEY], sort=False)
     bounds = []
     for row in measured.itertuples():
         classes_of_model = classes.get_group((row.measure, row.threat, row.model))
-        bounds.append(_upper_bound(classes_of_model, (1 - row.confidence) / together))
+        bounds.append(_upper_bound(classes_of_model, (1 - row.confidence) / family_size))
     measured = measured.assign(attacked=measured["value"], bound=bounds, source=measured["measure"], bounded=True)
     # Robust accuracies that checkpoints or leaderboards state.
     published = tables.of_measure("model_summary", headline_measure(measures))
