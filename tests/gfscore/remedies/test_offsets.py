@@ -259,7 +259,7 @@ def test_choice_depends_neither_on_the_batch_nor_on_an_interruption(unfair, tmp_
     from gfscore.remedies import attacked_images
 
     attacked_batches = []
-    attack = attacked_images.attacked
+    attack = attacked_images.worst_case
 
     def counting(*arguments, **settings):
         attacked_batches.append(settings)
@@ -267,7 +267,7 @@ def test_choice_depends_neither_on_the_batch_nor_on_an_interruption(unfair, tmp_
             raise KeyboardInterrupt
         return attack(*arguments, **settings)
 
-    monkeypatch.setattr(attacked_images, "attacked", counting)
+    monkeypatch.setattr(attacked_images, "worst_case", counting)
     with pytest.raises(KeyboardInterrupt):
         chosen(network, images, labels, batch_size=32, folder=tmp_path / "same")
     resumed = chosen(network, images, labels, batch_size=32, folder=tmp_path / "same")

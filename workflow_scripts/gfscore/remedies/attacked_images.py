@@ -17,7 +17,7 @@ from gfscore.attacks.registry import ATTACKS
 from gfscore.images.image_set import ImageSet
 from gfscore.measures import progress
 from gfscore.measures.adversarial import Adversarial
-from gfscore.measures.adversarial.batch import attacked
+from gfscore.measures.adversarial.batch import worst_case
 from gfscore.measures.job import Batches
 from gfscore.networks import inference, passes
 from gfscore.networks.adjusted import with_offsets
@@ -144,6 +144,6 @@ def _attack_batch(
     settings: Adversarial,
     offsets: NDArray[np.float64],
 ) -> dict[str, list[NDArray[np.float32]]]:
-    worst = attacked(with_offsets(classifier, offsets), images, labels, settings=settings, seeds=seeds)
-    logits = worst.nearest_logits.cpu().numpy() - offsets.astype(np.float32)
+    worst = worst_case(with_offsets(classifier, offsets), images, labels, settings=settings, seeds=seeds)
+    logits = worst.worst_logits.cpu().numpy() - offsets.astype(np.float32)
     return {"logits": list(logits)}

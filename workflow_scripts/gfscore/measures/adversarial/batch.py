@@ -30,7 +30,8 @@ def measure_batch(
     """Pointwise worst case of several attacks: a sample survives when it is right and every attack fails.
 
     Surviving proves nothing: the mean is an upper bound on the share of robust samples. Asserted: what an attack
-    returns lies in the ball and in [0, 1]; a success is one in a pass of its own, a tie at the top being an error.
+    returns lies in the ball and in [0, 1]. Its success is judged by a further forward pass at that point, where a tie
+    for the largest logit is an error.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def measure_batch(
     InputError
         For a classifier without gradients, and for an attack that needs more classes.
     """
-    worst = attacked(classifier, images, labels, settings=settings, seeds=seeds)
+    worst = worst_case(classifier, images, labels, settings=settings, seeds=seeds)
     columns = worst.columns()
     if not settings.counterexamples:
         return columns
@@ -81,7 +82,7 @@ def measure_batch(
     return columns
 
 
-def attacked(
+def worst_case(
     classifier: Classifier,
     images: NDArray[np.float32],
     labels: NDArray[np.int64],
@@ -89,7 +90,7 @@ def attacked(
     settings: Adversarial,
     seeds: NDArray[np.uint64],
 ) -> "WorstCase":
-    """Result of the attacks of a list on a batch; parameters, assertions and errors as of `measure_batch`."""
+    """Worst case of the attacks of a list on a batch; parameters, assertions and errors as of `measure_batch`."""
     ball = Ball(norm=settings.norm, eps=settings.eps)
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
@@ -106,8 +107,8 @@ def attacked(
         precision=classifier.search,
     )
     for attempt in attempts:
-        lengths = distances(attempt.points, x[attempt.rows], settings.norm)
-        worst.add(attempt, lengths)
+        norms = distances(attempt.points, x[attempt.rows], settings.norm)
+        worst.add(attempt, norms)
     return worst
 
 
@@ -127,9 +128,9 @@ class WorstCase:
     ----------
     standing : Tensor
         Indices (m,) int64 of the samples that are right and that no attack has fooled.
-    nearest_logits : Tensor
-        Logits (n, K) of the worst point of each sample: the adversarial example, of a sample that stands the end of an
-        attack with the smallest margin, of one that is wrong without an attack the sample.
+    worst_logits : Tensor
+        Logits (n, K) at the worst point of each sample: at its adversarial example; for a sample that stands, where an
+        attack ended with the smallest margin; for one that is wrong without an attack, at the sample.
     points : Tensor
         (n, C, H, W): the adversarial example of a sample that an attack fooled, else the sample itself.
     steps : ndarray
@@ -144,7 +145,7 @@ class WorstCase:
         self._logits = logits.clone()
         self._attack = np.where(is_right, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
         self._distance = np.where(is_right, np.nan, 0.0)
-        self.nearest_logits = logits.clone()
+        self.worst_logits = logits.clone()
         self.points = images.clone()
         self.steps = np.ones(len(labels), dtype=np.int64)
         self.standing = right.nonzero().flatten()
@@ -154,7 +155,7 @@ class WorstCase:
         """Indices (m,) of the samples that an attack fooled."""
         return np.flatnonzero([name not in (None, ALREADY_WRONG) for name in self._attack])
 
-    def add(self, attempt: ListedAttack, lengths: Tensor) -> None:
+    def add(self, attempt: ListedAttack, norms: Tensor) -> None:
         """Add an attack on the standing samples, and the norms (m,) of its perturbations."""
         logits = attempt.logits
         rows = self.standing.cpu().numpy()
@@ -162,12 +163,12 @@ class WorstCase:
         fooled = misclassified(logits, standing_labels)
         self._logits[self.standing[fooled]] = logits[fooled]
         self.points[self.standing[fooled]] = attempt.points[fooled]
-        nearest = self.nearest_logits[self.standing]
-        nearer = margins(logits, standing_labels) < margins(nearest, standing_labels)
-        self.nearest_logits[self.standing[nearer]] = logits[nearer]
+        worst_so_far = self.worst_logits[self.standing]
+        worse = margins(logits, standing_labels) < margins(worst_so_far, standing_labels)
+        self.worst_logits[self.standing[worse]] = logits[worse]
         is_fooled = fooled.cpu().numpy()
         self._attack[rows[is_fooled]] = attempt.name
-        self._distance[rows[is_fooled]] = lengths.cpu().numpy()[is_fooled]
+        self._distance[rows[is_fooled]] = norms.cpu().numpy()[is_fooled]
         self.steps[rows] += attempt.passes.cpu().numpy() + 1
         self.standing = self.standing[~fooled]
 
