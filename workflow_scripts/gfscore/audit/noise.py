@@ -18,7 +18,7 @@ from gfscore.statistics.classes import ClassValues, class_values
 from gfscore.statistics.tolerances import STATISTIC_TOLERANCE
 
 ELEMENTS_AT_ONCE = 1 << 22
-"""Numbers held at once."""
+"""Array elements of one block of shuffles, which bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -82,56 +82,60 @@ def noise_floors(
     values = np.asarray(values, dtype=np.float64)
     labels = np.asarray(labels)
     observed = [class_values(row, labels, classes) for row in values]
-    present = np.bincount(labels, minlength=classes)
-    present = present[present > 0]
+    class_sizes = np.bincount(labels, minlength=classes)
+    class_sizes = class_sizes[class_sizes > 0]
 
     observed_metrics = np.empty((len(AGAINST_CHANCE), len(values)))
     for index, metric in enumerate(AGAINST_CHANCE):
-        observed_metrics[index] = [metric.compute(item.mean, counts=item.n, lam=lam) for item in observed]
+        observed_metrics[index] = [
+            metric.compute(of_classes.mean, counts=of_classes.n, lam=lam) for of_classes in observed
+        ]
     sums = np.zeros(observed_metrics.shape)
     at_least_observed = np.zeros(observed_metrics.shape)
     tolerance = STATISTIC_TOLERANCE * max(1.0, np.abs(values).max(initial=0))
-    for means in _shuffled_means(values, present, permutations, rng):
+    for means in _shuffled_means(values, class_sizes, permutations, rng):
         for index, metric in enumerate(AGAINST_CHANCE):
-            numbers = metric.compute_many(means, counts=present, lam=lam)
+            shuffled = metric.compute_many(means, counts=class_sizes, lam=lam)
             # More disparity is the worse value.
             sign = -metric.direction
-            sums[index] += numbers.sum(axis=0)
+            sums[index] += shuffled.sum(axis=0)
             limit = sign * observed_metrics[index] - tolerance
-            at_least_observed[index] += (sign * numbers >= limit).sum(axis=0)
+            at_least_observed[index] += (sign * shuffled >= limit).sum(axis=0)
     p_value = (1 + at_least_observed) / (1 + permutations)
     p_value[np.isnan(observed_metrics)] = np.nan
 
     names = [metric.name for metric in AGAINST_CHANCE]
     floors = []
-    for row, item in enumerate(observed):
+    for row, of_classes in enumerate(observed):
         floors.append(
             NoiseFloor(
                 permuted=dict(zip(names, (sums[:, row] / permutations).tolist(), strict=True)),
                 p_value=dict(zip(names, p_value[:, row].tolist(), strict=True)),
-                between_class_sd=between_class_sd(item),
+                between_class_sd=between_class_sd(of_classes),
             )
         )
     return floors
 
 
 def _shuffled_means(
-    values: NDArray[np.float64], n: NDArray[np.int64], permutations: int, rng: np.random.Generator
+    values: NDArray[np.float64], class_sizes: NDArray[np.int64], permutations: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float64]]:
-    # Class means (B, R, K) under B shuffles at a time. A shuffle deals the samples to classes of the given sizes n. The
+    # Class means (B, R, K) under B shuffles at a time. A shuffle deals the samples to classes of the given sizes. The
     # sum of every class is a row of a 0/1 matrix times the values, which needs no shuffled copy (B, R, N).
     rows, samples = values.shape
-    block_size = max(1, ELEMENTS_AT_ONCE // max(1, rows * len(n), samples))
+    block_size = max(1, ELEMENTS_AT_ONCE // max(1, rows * len(class_sizes), samples))
     values_by_sample = np.ascontiguousarray(values.T)
-    class_starts = np.cumsum(n) - n
+    class_starts = np.cumsum(class_sizes) - class_sizes
     for first in range(0, permutations, block_size):
         block = min(block_size, permutations - first)
-        dealt = rng.permuted(np.tile(np.arange(samples), (block, 1)), axis=1).ravel()
+        shuffled_samples = rng.permuted(np.tile(np.arange(samples), (block, 1)), axis=1).ravel()
         row_starts = (class_starts + samples * np.arange(block)[:, None]).ravel()
-        row_pointers = np.append(row_starts, len(dealt))
-        membership = csr_array((np.ones(len(dealt)), dealt, row_pointers), (len(row_starts), samples))
-        sums = (membership @ values_by_sample).reshape(block, len(n), rows)
-        yield np.moveaxis(sums / n[:, None], 1, 2)
+        row_pointers = np.append(row_starts, len(shuffled_samples))
+        membership = csr_array(
+            (np.ones(len(shuffled_samples)), shuffled_samples, row_pointers), (len(row_starts), samples)
+        )
+        sums = (membership @ values_by_sample).reshape(block, len(class_sizes), rows)
+        yield np.moveaxis(sums / class_sizes[:, None], 1, 2)
 
 
 def between_class_sd(values: ClassValues) -> float:

@@ -11,11 +11,11 @@ from gfscore.attacks.registry import BALL_ATTACKS, BallAttack, ball_mistakes, ex
 from gfscore.measures.declaration import Column, Kind, Measure, Mistake, NetworkSettings
 
 BOUNDS_PER_PASS = 4
-"""Bounds of single functions that take as long as a forward pass, about."""
+"""Bounds of single linear functions that take about as long as one forward pass."""
 
 
 def _default_attacks() -> list[BallAttack]:
-    # What it breaks needs no search for a proof; surviving it claims nothing, so that one is enough.
+    # An attack only spares the search for a proof where it succeeds, so that one is enough.
     return [ApgdCe(name="apgd-ce")]
 
 

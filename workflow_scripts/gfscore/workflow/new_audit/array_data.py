@@ -23,11 +23,12 @@ SPLITS = {
 }  # fmt: skip
 """Splits of data by the words for them in names of arrays, such as x_test and val_images."""
 
-PLAUSIBLE_WHITE = 128
-"""Least brightest pixel of floating-point images whose white is 255: those of scikit-learn's digits go up to 16."""
+LEAST_BRIGHTEST_OF_255 = 128
+"""Floating-point images whose brightest pixel is darker than this may have another white than 255, as scikit-learn's
+digits have 16."""
 
-NEARLY = 0.9
-"""Least share of -1 to 1 that pixels reach both ways where that is their range."""
+SIGNED_REACH = 0.9
+"""Pixels are taken to be from -1 to 1 where they reach at least this far below and above 0."""
 
 
 Pair = tuple[DeclaredArray, DeclaredArray]
@@ -67,21 +68,21 @@ def array_settings(path: Path, *, arrays: str | None, value_range: str | None) -
 
     x = read_array(path, image.name)
     where = f"{path}: {image.name}"
-    scale: int | str
+    white: int | str
     if value_range == SIGNED:
-        scale, range_words = SIGNED, "pixels from -1 to 1 as asked"
+        white, range_words = SIGNED, "pixels from -1 to 1 as asked"
     elif value_range:
-        scale, range_words = int(value_range), f"white {value_range} as asked"
+        white, range_words = int(value_range), f"white {value_range} as asked"
     else:
-        scale, range_words = _range(x, where)
+        white, range_words = _value_of_white(x, where)
 
     settings: dict[str, str | int] = {"source": "npz", "path": str(path)}
     if image.name != IMAGE:
         settings["image"] = image.name
     if label.name != LABEL:
         settings["label"] = label.name
-    if scale != (255 if x.dtype == np.uint8 else 1):
-        settings["value_range"] = scale
+    if white != (255 if x.dtype == np.uint8 else 1):
+        settings["value_range"] = white
 
     axes = [axis for axis in (1, 3) if x.ndim == 4 and x.shape[axis] in (1, 3)]
     if x.ndim != 3 and len(axes) != 1:
@@ -139,7 +140,7 @@ def _word_and_split(name: str) -> tuple[str, str]:
     words = re.split(r"[\W_]+", name.casefold())
     for word in words:
         if word in SPLITS:
-            remaining = [name for name in words if name != word]
+            remaining = [other for other in words if other != word]
             return "".join(remaining), SPLITS[word]
     joined = "".join(words)
     for word, split in SPLITS.items():
@@ -153,7 +154,7 @@ def _holds_images(array: DeclaredArray) -> bool:
     return len(array.shape) in (3, 4) and array.dtype.kind in "fiu"
 
 
-def _range(x: NDArray[np.generic], where: str) -> tuple[int | str, str]:
+def _value_of_white(x: NDArray[np.generic], where: str) -> tuple[int | str, str]:
     # Value of white, or SIGNED, that pixels have by their type and values, and words on it. InputError for values that
     # fit no range, and with the option for those that fit two.
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
@@ -162,9 +163,9 @@ def _range(x: NDArray[np.generic], where: str) -> tuple[int | str, str]:
     spread = f"{low:.4g} to {high:.4g}"
     if low >= 0 and high <= 1:
         return 1, f"white 1, as pixels are from {spread}"
-    if low >= 0 and high <= 255 and (x.dtype == np.uint8 or high >= PLAUSIBLE_WHITE):
+    if low >= 0 and high <= 255 and (x.dtype == np.uint8 or high >= LEAST_BRIGHTEST_OF_255):
         return 255, f"white 255, as pixels are from {spread}"
-    if -1 <= low <= -NEARLY and NEARLY <= high <= 1:
+    if -1 <= low <= -SIGNED_REACH and SIGNED_REACH <= high <= 1:
         return SIGNED, f"black -1 and white 1, as pixels are from {spread}"
     if low >= 0 and high <= 255:
         raise InputError(
