@@ -1,10 +1,13 @@
 """A verdict as JUnit XML, read by an independent parser."""
 
+from pathlib import Path
+
 import pytest
 from junitparser import Failure, JUnitXml, Skipped
 
-from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.audit.verdicts.verdict import Verdict, read_verdict
 from gfscore.show.exports.junit import write_junit, write_junit_error
+from helpers.finished_audits import finished_audit
 
 MODEL = {
     "threat": "Linf", "value": 0.2, "low": 0.1, "high": 0.28, "worst_class": "cat & <dog>", "samples": None,
@@ -102,3 +105,11 @@ def test_no_verdict_is_an_error_not_an_old_report(tmp_path):
     report = JUnitXml.fromfile(str(tmp_path / "gate.xml"))
     assert (report.tests, report.errors) == (1, 1)
     assert "logits.npz" in next(iter(next(iter(report)))).result[0].message
+
+
+def test_only_a_rule_on_the_worst_class_names_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished_audit(page=False)
+    write_junit("toy", read_verdict("results/audits/toy/verdict.json"), "junit.xml")
+    for case in Path("junit.xml").read_text(encoding="utf-8").split("<testcase ")[1:]:
+        assert ("(class " in case) == ("of great-softmax at least" in case)

@@ -5,7 +5,7 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from gfscore.audit.verdicts.gate_rules import FAIL, INCONCLUSIVE
-from gfscore.audit.verdicts.verdict import Verdict
+from gfscore.audit.verdicts.verdict import WORST_CLASS, Verdict
 from gfscore.core import numbers
 from gfscore.core.files import write_text
 from gfscore.core.labels import readable_class
@@ -37,7 +37,7 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
             highest = rule.range[1]
             value = numbers.span(model.value, rule.most_of(model), highest)
             outcome = f"{title} {value}, bounds {numbers.interval(model.low, model.high, highest)}"
-            if model.worst_class:
+            if rule.statistic == WORST_CLASS and model.worst_class:
                 outcome += f" (class {printable(readable_class(model.worst_class))})"
             if model.verdict == INCONCLUSIVE:
                 outcome += f"; {model.reason_undecided}"
