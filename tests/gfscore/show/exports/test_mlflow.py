@@ -48,6 +48,9 @@ def test_what_undecided_samples_leave_open_is_a_metric_too(tmp_path, monkeypatch
     ends = (metrics[f"none/good/{BAND}/wcr"], metrics[f"none/good/{BAND}/wcr_most"])
     assert ends == pytest.approx((3 / 15, 9 / 15))
     assert "none/good/clean/value_most" not in metrics
+    # Of both ends of these nothing is known but their intervals.
+    assert not [name for name in metrics if BAND in name and not re.search("/(value|wcr)(_most)?$", name)]
+    assert "none/good/clean/rdi" in metrics
 
 
 def test_names_of_two_models_are_two_metrics():

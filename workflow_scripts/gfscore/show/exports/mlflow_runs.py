@@ -37,7 +37,8 @@ def log_to_mlflow(audit: Path | str) -> str:
     -------
     str
         Identifier of the run. Its metrics are the numbers of model_summary at T = 1, as threat/model/measure/metric;
-        undefined ones are left out. Where samples are undecided, <metric>_most counts them at their largest value.
+        undefined ones are left out. Where samples are undecided, <metric>_most counts them at their largest value,
+        and metrics without it, such as RDI, are left out.
 
     Raises
     ------
@@ -64,11 +65,13 @@ def log_to_mlflow(audit: Path | str) -> str:
     numbers = {}
     for _, row in summary[summary["calibration"] == UNCALIBRATED].iterrows():
         for metric in MAIN:
-            if np.isnan(row[metric.name]):
+            most = f"{metric.name}_most"
+            # Of undecided samples one end alone would read as the value.
+            one_end = row["value_most"] > row["value"] and most not in row
+            if np.isnan(row[metric.name]) or one_end:
                 continue
             name = NOT_IN_A_NAME.sub(IN_ITS_PLACE, f"{row['threat']}/{row['model']}/{row['measure']}/{metric.name}")
             numbers[name] = float(row[metric.name])
-            most = f"{metric.name}_most"
             if most in row and row[most] > row[metric.name]:
                 numbers[f"{name}_most"] = float(row[most])
 
