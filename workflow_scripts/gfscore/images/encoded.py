@@ -19,7 +19,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import regular_bytes
 from gfscore.images.dataset_source import Preprocessing
 from gfscore.images.decoding import describe, orientation_of, prepare
-from gfscore.images.image_set import DIGITS, ImageFiles, ImageSet, labelled_name, whole_labels
+from gfscore.images.image_set import DIGITS, Copies, ImageFiles, ImageSet, labelled_name, whole_labels
 
 WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
@@ -219,7 +219,7 @@ class EncodedImages(ImageSet):
                     )
             yield np.stack(batch)
 
-    def _part(self, rows: NDArray[np.int64]) -> ImageSet:
+    def _part(self, rows: NDArray[np.int64], copies: Copies | None) -> ImageSet:
         # Images that are not asked for are not read.
         chosen = self.rows[rows]
         part = replace(
@@ -227,6 +227,7 @@ class EncodedImages(ImageSet):
             sample_id=self.sample_id[rows],
             labels=self.labels[rows],
             image_shape=_first_shape(self.blobs, chosen, self.decoding),
+            copies=copies,
             rows=chosen,
         )
         if "_hashes" in vars(self):

@@ -189,17 +189,15 @@ class ImageSet(ABC):
 
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
         """Image set of the samples `rows` (n,), ascending and distinct, with their corrupted copies."""
-        part = self._part(rows)
-        if self.copies is not None:
-            part = replace(part, copies=self.copies.select(rows))
+        copies = None if self.copies is None else self.copies.select(rows)
+        part = self._part(rows, copies)
         # A subset takes over digests of pixels that are known, so that it decodes no image for them.
         digests = vars(self).get("pixel_digests")
         if digests is not None:
             vars(part)["pixel_digests"] = digests[rows]
         return part
 
-    def _part(self, rows: NDArray[np.int64]) -> "ImageSet":
-        # Samples `rows` without corrupted copies.
+    def _part(self, rows: NDArray[np.int64], copies: Copies | None) -> "ImageSet":
         return SelectedImages(
             sample_id=self.sample_id[rows],
             labels=self.labels[rows],
@@ -207,6 +205,7 @@ class ImageSet(ABC):
             preprocessing=self.preprocessing,
             class_names=self.class_names,
             digest_covers=self.digest_covers,
+            copies=copies,
             whole=self,
             rows=rows,
         )
