@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gfscore.audit.findings.words import in_words
+from gfscore.audit.findings.words import AT_LEAST, in_words
 from gfscore.core.settings import Record
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 
@@ -83,6 +83,10 @@ class Finding:
     def section(self) -> str:
         """Section of the page that shows it, of a finding of an audit."""
         return RANKED[self.kind][1]
+
+    def as_failures(self) -> Finding:
+        """The same of values that count undecided samples as failures, which its sentence says."""
+        return replace(self, kind=f"{self.kind}{AT_LEAST}")
 
 
 class FindingInWords(Record):

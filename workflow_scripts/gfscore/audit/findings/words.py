@@ -30,6 +30,19 @@ OBJECTIVE_PHRASES = {
 }
 """Objectives of calibration.json as phrases of a sentence."""
 
+AT_LEAST = "_at_least"
+"""End of the kind of a finding whose values count undecided samples as failures."""
+
+
+def as_failures(sentences: Mapping[str, str]) -> dict[str, str]:
+    """Sentences of kinds, as they read where undecided samples count as failures, by these kinds and AT_LEAST."""
+    counted = {}
+    for kind, sentence in sentences.items():
+        # Abbreviations, such as RDI, keep their capitals.
+        text = sentence if sentence[:2].isupper() else sentence[0].lower() + sentence[1:]
+        counted[f"{kind}{AT_LEAST}"] = f"Undecided samples counted as failures, {text}"
+    return counted
+
 
 def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
     """The sentence of a finding, without a full stop.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gfscore.audit.findings.finding import Finding
-from gfscore.audit.findings.words import SENTENCES
+from gfscore.audit.findings.words import SENTENCES, as_failures
 from gfscore.core.mappings import positions
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.charts.model_ranking import AS_FAILURES, AT_LEAST
 from gfscore.show.lazy import drawing, np, pd
 
 KINDS = (
@@ -81,7 +78,7 @@ def weakest_class(frame: pd.DataFrame) -> Finding:
     """Which class is the lowest in most models, and in how many of them significantly."""
     finding = _weakest_class(frame)
     if (frame["most"] > frame["value"]).any():
-        return replace(finding, kind=finding.kind + AT_LEAST)
+        return finding.as_failures()
     return finding
 
 
@@ -138,11 +135,6 @@ def measure_range(frame: pd.DataFrame) -> tuple[float, float]:
     return float(first["range_low"]), float(first["range_high"])
 
 
-def _as_failures(kind: str) -> str:
-    text = str(SENTENCES[kind])
-    return f"{AS_FAILURES} {text[0].lower()}{text[1:]}"
-
-
 CHART = Chart(
     name="class_heatmap",
     title="Class values",
@@ -154,7 +146,7 @@ CHART = Chart(
     rows="model",
     cells=("model", "class", "value"),
     finding=weakest_class,
-    sentences={f"{kind}{AT_LEAST}": _as_failures(kind) for kind in KINDS},
+    sentences=as_failures({kind: str(SENTENCES[kind]) for kind in KINDS}),
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
     "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "

@@ -45,8 +45,8 @@ def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
         spread = values.max(axis=1) - values.min(axis=1)
         if (spread > TIE_TOLERANCE).any():
             return Finding("profiles_unranked")
-        is_open = bool((frame["most"] > frame["value"]).any())
-        return Finding("classes_equal_at_least" if is_open else "classes_equal")
+        finding = Finding("classes_equal")
+        return finding.as_failures() if (frame["most"] > frame["value"]).any() else finding
 
     mean = float(np.mean(correlations))
     numbers = {

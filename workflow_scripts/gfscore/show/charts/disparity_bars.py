@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.audit.findings.words import SENTENCES
+from gfscore.audit.findings.words import AT_LEAST, SENTENCES, as_failures
 from gfscore.audit.metrics import FIRST
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.charts.model_ranking import AS_FAILURES, AT_LEAST
 from gfscore.show.lazy import drawing, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
 
@@ -70,7 +68,7 @@ def disparity(frame: pd.DataFrame) -> Finding:
     values are not distributed alike in all classes, which classes of one mean and different spread also bring about.
     """
     finding = _disparity(frame)
-    return replace(finding, kind=finding.kind + AT_LEAST) if frame["open"].any() else finding
+    return finding.as_failures() if frame["open"].any() else finding
 
 
 def _disparity(frame: pd.DataFrame) -> Finding:
@@ -118,7 +116,7 @@ CHART = Chart(
     rows="model",
     panels=True,
     finding=disparity,
-    sentences={f"{kind}{AT_LEAST}": f"{AS_FAILURES} {SENTENCES[kind]}" for kind in KINDS},
+    sentences=as_failures({kind: str(SENTENCES[kind]) for kind in KINDS}),
     shows="Disparity by {measure_title}, highest mean on top",
     note="Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone gives, "
     "the mean when class membership is shuffled; a disparity near it is no evidence of unequal classes. Above chance: "

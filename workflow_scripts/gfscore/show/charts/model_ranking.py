@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.words import as_failures
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
-
-AT_LEAST = "_at_least"
-"""End of the kind of a finding whose value counts undecided samples at the least that they may be worth."""
-
-AS_FAILURES = "Undecided samples counted as failures,"
 
 SENTENCES = {
     "only_model": "{model}: {value} on average ({low:low} to {high:high})",
@@ -56,7 +50,7 @@ def leader(frame: pd.DataFrame) -> Finding:
     """Which model has the highest mean, and whether it is above all others by paired comparisons, or else intervals."""
     finding = _leader(frame)
     if (frame["most"] > frame["value"]).any():
-        return replace(finding, kind=f"{finding.kind}{AT_LEAST}")
+        return finding.as_failures()
     return finding
 
 
@@ -96,7 +90,7 @@ CHART = Chart(
     draw=draw,
     rows="model",
     finding=leader,
-    sentences=SENTENCES | {f"{kind}{AT_LEAST}": f"{AS_FAILURES} {text}" for kind, text in SENTENCES.items()},
+    sentences=SENTENCES | as_failures(SENTENCES),
     shows="{measure_title} of each model, the best on top",
     note="Line: {confidence} interval of each model, joint over its classes. Beside it: the ranks that paired "
     "comparisons of the models on the same samples allow.",
