@@ -114,6 +114,13 @@ def test_signs_counts_settings_and_levels():
     assert percent(0.95) == "95%"
     assert percent(1 - 0.05) == "95%"
     assert percent(0.999) == "99.9%"
+    assert percent(1 - 1e-7) == "99.99999%"
+
+
+@pytest.mark.parametrize("error", [1e-12, 2**-53])
+def test_a_level_below_1_is_never_printed_as_all(error):
+    printed = percent(1 - error)
+    assert 99.99 < float(printed.removesuffix("%")) < 100
 
 
 def test_temperatures_and_p_values():

@@ -13,7 +13,7 @@ from gfscore.audit.samples import ModelLogits
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
 from gfscore.core.names import class_phrase, enumeration
-from gfscore.core.numbers import number
+from gfscore.core.numbers import number, percent
 from gfscore.statistics.margins import predictions
 from gfscore.statistics.proportions import clopper_pearson
 from gfscore.statistics.tolerances import SIGNIFICANT
@@ -226,7 +226,7 @@ def published_accuracy_verdict(
     words = f"measured clean accuracy {100 * measured:.2f}%"
     if subset:
         low, high = clopper_pearson(correct, samples, alpha=1 - CONFIDENCE)
-        words += f" on {samples} samples ({100 * CONFIDENCE:g}% interval {100 * low:.2f}% to {100 * high:.2f}%)"
+        words += f" on {samples} samples ({percent(CONFIDENCE)} interval {100 * low:.2f}% to {100 * high:.2f}%)"
     words += f", published {100 * published:.2f}% (tolerance {100 * tolerance:.2f} points)"
     return low <= published + tolerance and high >= published - tolerance, words
 

@@ -130,10 +130,13 @@ def p_value(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Confidence level as a percentage, "95%"."""
+    """Confidence level as a percentage, "95%"; one below 1 gets as many digits as tell it from 100%."""
     if value is None or math.isnan(value):
         return MISSING
-    return f"{100 * value:.10g}%"
+    text = f"{100 * value:.10g}"
+    if text == "100" and value < 1:
+        text = repr(100 * value)
+    return f"{text}%"
 
 
 def is_missing(value: float | None) -> bool:

@@ -146,7 +146,7 @@ InnerShare = Annotated[Number, Field(gt=0, lt=1)]
 def _confidence(value: float) -> float:
     if value < HALF:
         raise refusal(
-            f"a confidence of {value:g} is worse than a coin; for an error probability of {value:g} give {1 - value:g}"
+            f"a confidence of {value} is worse than a coin; for an error probability of {value} give {1 - value:.12g}"
         )
     return value
 

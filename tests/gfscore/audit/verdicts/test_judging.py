@@ -109,6 +109,14 @@ def test_looks_are_recorded_and_said():
     assert "fresh" in verdict["note"]
 
 
+@pytest.mark.parametrize("statistic", ["wcr", "class_mean"])
+def test_a_confidence_and_a_threshold_are_said_in_full(statistic):
+    (rule,) = parsed_rules([RULE | {"statistic": statistic, "at_least": 0.9999999, "confidence": 0.9999999}])
+    words = rule.words("mean over classes")
+    assert "at least 0.9999999" in words
+    assert "99.99999% confidence" in words
+
+
 def test_the_software_that_judged_is_recorded():
     assert verdict_on([1.0, 1.0])["software"] == software()
 

@@ -56,7 +56,7 @@ METRIC = Metric(
     over_box=over_box,
     gate_bounds=gate_bounds,
     gate_title="worst-class mean",
-    gate_demand="every class has a mean {measure} of at least {threshold:g}",
+    gate_demand="every class has a mean {measure} of at least {threshold}",
     order=8,
     columns="first",
 )

@@ -19,6 +19,7 @@ from gfscore.audit.metrics.declaration import Interval, Metric
 from gfscore.audit.metrics.rdi import METRIC as RDI
 from gfscore.audit.metrics.wcr import METRIC as WCR
 from gfscore.core.errors import InputError, unknown_name
+from gfscore.core.numbers import percent, setting
 from gfscore.core.settings import Closed, Confidence, Count, Name, Number, Sparse, first_fault, refusal
 
 if TYPE_CHECKING:
@@ -225,18 +226,19 @@ class RuleSettings(Sparse):
         title : str
             Name of the statistic in a sentence (Statistic.title).
         """
+        threshold = setting(self.threshold)
         metric = METRICS.get(self.statistic)
         if metric and metric.gate_demand:
-            demand = metric.gate_demand.format(measure=self.measure, threshold=self.threshold)
+            demand = metric.gate_demand.format(measure=self.measure, threshold=threshold)
         elif self.statistic == DECLINE:
-            demand = f"no class declines in {self.measure} by more than {self.threshold:g} since the last release"
+            demand = f"no class declines in {self.measure} by more than {threshold} since the last release"
         else:
-            demand = f"{title} of {self.measure} is {self.direction.replace('_', ' ')} {self.threshold:g}"
+            demand = f"{title} of {self.measure} is {self.direction.replace('_', ' ')} {threshold}"
 
         look = ""
         if self.looks.planned > 1:
             look = f", at look {self.looks.this} of {self.looks.planned}"
-        return f"{demand}, judged for all models together with {100 * self.confidence:g}% confidence{look}"
+        return f"{demand}, judged for all models together with {percent(self.confidence)} confidence{look}"
 
 
 def parsed_rules(rules: Sequence[Mapping[str, Any]]) -> list[RuleSettings]:

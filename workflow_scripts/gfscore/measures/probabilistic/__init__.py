@@ -8,6 +8,7 @@ from pydantic import Field
 
 from gfscore.attacks.declaration import Distance, beyond_white
 from gfscore.core.errors import InputError
+from gfscore.core.numbers import setting
 from gfscore.core.settings import Closed
 from gfscore.images.corruptions.parameters import PARAMETERS, Corruptions, Severities
 from gfscore.measures.declaration import Column, CopiesAtOnce, Kind, Measure, Mistake, NetworkSettings
@@ -93,7 +94,7 @@ class Probabilistic(NetworkSettings):
 def describe(settings: Probabilistic) -> Measure:
     """Range, unit and meaning of the measure at its threshold."""
     return Measure(
-        title=f"Probabilistic robustness at kappa = {threshold(settings.kappa):g}",
+        title=f"Probabilistic robustness at kappa = {setting(threshold(settings.kappa))}",
         value_range=(0.0, 1.0),
         unit="share of samples",
         binary=True,
