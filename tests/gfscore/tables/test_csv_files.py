@@ -88,6 +88,14 @@ def test_names_are_text_whatever_they_look_like(tmp_path):
     assert read_csv(path, text="absent")["who"].isna().tolist() == [True, True, False, True]
 
 
+def test_a_text_in_the_last_row_leaves_the_values_before_it_as_they_stand(tmp_path):
+    constant = ",0" * 63
+    rows = [f"1{constant}"] * 20_000
+    header = ",".join(["x", *(f"y{number}" for number in range(63))])
+    text = "\n".join([header, constant, *rows, f"unsure{constant}"])
+    assert list(read_csv(written(tmp_path, text))["x"].dropna().unique()) == ["1", "unsure"]
+
+
 @pytest.mark.parametrize("blank", ["", "  ", "\t", " \t "])
 def test_a_blank_line_in_one_column_is_refused_with_its_number(tmp_path, blank):
     path = written(tmp_path, f'x\n"1\n\n"\n{blank}\n2\n')

@@ -98,6 +98,8 @@ def read_csv(
             keep_default_na=False,
             # Otherwise pandas takes surplus fields for row names and shifts every column by one.
             index_col=False,
+            # By pieces, each piece of a column would get a type of its own, and "1" become 1.0 in some of them.
+            low_memory=False,
         )
 
 
