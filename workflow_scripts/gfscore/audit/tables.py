@@ -78,6 +78,13 @@ class AuditTables:
             frame = frame[frame["calibration"] == UNCALIBRATED]
         return frame
 
+    def undecided(self, measure: str | None) -> bool:
+        """Whether the values of some samples are undecided, of one measure or of any, at T = 1."""
+        scores = self.uncalibrated("class_scores")
+        if measure is not None:
+            scores = scores[scores["measure"] == measure]
+        return bool((scores["value_most"] > scores["value"]).any())
+
     def of_measure(self, name: str, measure: str) -> pd.DataFrame:
         """Rows of a table for one measure, at T = 1."""
         frame = self.uncalibrated(name)

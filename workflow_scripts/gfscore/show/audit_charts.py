@@ -59,7 +59,10 @@ class Drawing:
     @cached_property
     def finding(self) -> Finding:
         """Finding of the chart."""
-        return self.chart.finding(self.frame)
+        finding = self.chart.finding(self.frame)
+        if self.chart.as_failures and self.subject.tables.undecided(self.subject.measure):
+            return finding.as_failures()
+        return finding
 
     @cached_property
     def words(self) -> Words:

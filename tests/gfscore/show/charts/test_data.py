@@ -1,5 +1,6 @@
 """Data and findings of charts against numbers computed by hand."""
 
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import combinations
 from pathlib import Path
@@ -11,8 +12,9 @@ from matplotlib.text import Text
 
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
 from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.words import FAILURES, OF_SIZES
 from gfscore.core.identity import ALL, ModelName
-from gfscore.show.audit_charts import draw_chart, drawing_of
+from gfscore.show.audit_charts import WHOLE, draw_chart, drawing_of, drawings
 from gfscore.show.charts import CHARTS
 from gfscore.show.charts.class_vulnerability import rank_bounds
 from gfscore.show.charts.declaration import NothingToDraw
@@ -688,7 +690,6 @@ def test_one_model_of_equal_classes_does_not_make_those_of_all_models_equal():
     assert profiles(values).kind == "profiles_unranked"
     equal = values.assign(value=0.5, most=0.5)
     assert profiles(equal).kind == "classes_equal"
-    assert profiles(equal.assign(most=0.7)).sentence.startswith("Undecided samples counted as failures")
 
 
 def test_the_sentence_on_one_model_has_no_range():
@@ -702,7 +703,6 @@ def test_the_sentence_on_one_model_has_no_range():
 
 def test_rdi_that_is_not_compared_with_chance_is_not_said_to_be_like_it():
     frame = pd.DataFrame({"metric": "rdi", "model": ["a", "b"], "value": [0.1, 0.2], "low": 0.0, "p": [0.5, np.nan]})
-    frame = frame.assign(open=False)
     finding = CHARTS["disparity_bars"].finding(frame)
     assert "in 1 of 2 models; of the others what chance gives is not known" in finding.sentence
 
@@ -728,17 +728,22 @@ def test_a_number_of_one_task_does_not_differ_least_between_tasks():
     assert finding(frame.head(1)).sentence == "No number is known of two tasks: there is nothing to compare"
 
 
-def test_titles_say_that_undecided_samples_count_as_failures():
-    rows = pd.DataFrame({"model": "a", "class": ["x", "y"], "value": [0.2, 0.4], "most": [0.9, 0.4], "n": 5})
-    rows = rows.assign(low=[0.1, 0.3], high=[0.95, 0.5], weakest=["open", None], suspects=2, confidence=0.95)
-    text = "no class differs from another beyond its interval; class x scores lowest (0.200)"
-    finding = CHARTS["class_heatmap"].finding
-    assert finding(rows).sentence == f"Undecided samples counted as failures, {text}"
-    assert finding(rows.assign(most=rows["value"])).sentence == f"N{text[1:]}"
-
-    rows = pd.DataFrame({"metric": "rdi", "model": ["a"], "value": [0.6], "low": 0.0, "p": np.nan, "open": [True]})
-    text = CHARTS["disparity_bars"].finding(rows).sentence
-    assert text == "Undecided samples counted as failures, RDI is 0.600; what chance gives is not known"
+def test_titles_say_where_undecided_samples_count_as_failures():
+    """Of every chart that is made of the smallest values, whether undecided samples are of its measure or of another."""
+    subject = full_subject(models=6, classes=4)
+    scores = subject.tables.class_scores
+    some = scores["measure"] == GREAT
+    undecided = replace(subject.tables, class_scores=scores.assign(value_most=scores["value"] + 0.1 * some))
+    charts = set()
+    for decided in drawings(subject, undrawn=[], parts=[GREAT, "clean", WHOLE]):
+        opened = drawing_of(decided.chart, replace(decided.subject, tables=undecided))
+        before, after = decided.words.title, opened.words.title
+        if decided.chart.as_failures and decided.subject.measure != "clean" and decided.finding.kind not in OF_SIZES:
+            charts.add(decided.chart.name)
+            assert after.lower() == f"{FAILURES}{before}".lower()
+        else:
+            assert after == before
+    assert {"fp_reranking", "score_against_rdi", "class_profiles", "class_vulnerability"} <= charts
 
 
 def test_models_of_one_mean_radius_have_no_largest():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gfscore.audit.findings.words import AT_LEAST, in_words
+from gfscore.audit.findings.words import in_words
 from gfscore.core.settings import Record
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 
@@ -59,7 +59,7 @@ class Finding:
     subject : mapping
         Names of models, classes and measures, one or several, by their role.
     numbers : mapping
-        Numbers by their role, among which `tied` counts others that are equal to the one named.
+        Numbers by their role, among which `tied` counts others that are equal to the one named; see `as_failures`.
     confidence : float, optional
         None where the statement is about the samples at hand.
     """
@@ -86,7 +86,7 @@ class Finding:
 
     def as_failures(self) -> Finding:
         """The same of values that count undecided samples as failures, which its sentence says."""
-        return replace(self, kind=f"{self.kind}{AT_LEAST}")
+        return replace(self, numbers={**self.numbers, "as_failures": True})
 
 
 class FindingInWords(Record):

@@ -30,18 +30,11 @@ OBJECTIVE_PHRASES = {
 }
 """Objectives of calibration.json as phrases of a sentence."""
 
-AT_LEAST = "_at_least"
-"""End of the kind of a finding whose values count undecided samples as failures."""
+FAILURES = "Undecided samples counted as failures, "
+"""Start of sentences on the smallest values that undecided samples allow."""
 
-
-def as_failures(sentences: Mapping[str, str]) -> dict[str, str]:
-    """Sentences of kinds, as they read where undecided samples count as failures, by these kinds and AT_LEAST."""
-    counted = {}
-    for kind, sentence in sentences.items():
-        # Abbreviations, such as RDI, keep their capitals.
-        text = sentence if sentence[:2].isupper() else sentence[0].lower() + sentence[1:]
-        counted[f"{kind}{AT_LEAST}"] = f"Undecided samples counted as failures, {text}"
-    return counted
+OF_SIZES = ("mean_rdi_few", "measures_few", "groups_small")
+"""Findings on numbers of models and samples, which hold whatever undecided samples are worth."""
 
 
 def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
@@ -54,7 +47,8 @@ def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any
     subject : mapping
         Names of models, classes and measures by their role.
     quantities : mapping
-        Numbers by their role, among which `tied` counts others that are equal to the one named.
+        Numbers by their role, among which `tied` counts others that are equal to the one named, and `as_failures` says
+        that all of them count undecided samples as failures.
     confidence : float or None
         None where the statement is about the samples at hand.
     """
@@ -62,6 +56,9 @@ def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any
     if not isinstance(template, str):
         return capitalised(template(subject, quantities, confidence))
 
+    if quantities.get("as_failures") and kind not in OF_SIZES:
+        # Abbreviations, such as RDI, keep their capitals.
+        template = FAILURES + (template if template[:2].isupper() else template[0].lower() + template[1:])
     text = _FORMATTER.format(template, **subject, **quantities)
     text += words_of_ties(int(quantities.get("tied", 0)))
     return capitalised(text) if text.startswith("class ") else text

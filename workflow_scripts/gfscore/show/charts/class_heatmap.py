@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.audit.findings.words import SENTENCES, as_failures
 from gfscore.core.mappings import positions
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, np, pd
 
-KINDS = (
-    "classes_equal",
-    "classes_alike",
-    "classes_alike_of_one",
-    "weakest_in_models",
-    "weakest_class_open",
-    "weakest_classes",
-    "weakest_class_of_one",
-    "weakest_class_of_one_open",
-)
-"""Findings, which say so where undecided samples are counted as failures."""
 MOST_IN_ORDER = 60
 """Classes that stand in their own order; more stand by their mean, the weakest left."""
 
@@ -76,13 +64,6 @@ def class_values(subject: Subject) -> pd.DataFrame:
 
 def weakest_class(frame: pd.DataFrame) -> Finding:
     """Which class is the lowest in most models, and in how many of them significantly."""
-    finding = _weakest_class(frame)
-    if (frame["most"] > frame["value"]).any():
-        return finding.as_failures()
-    return finding
-
-
-def _weakest_class(frame: pd.DataFrame) -> Finding:
     models = frame["model"].nunique()
     confidence = float(frame["confidence"].iloc[0])
     lowest = frame[frame["weakest"].notna()]
@@ -146,12 +127,12 @@ CHART = Chart(
     rows="model",
     cells=("model", "class", "value"),
     finding=weakest_class,
-    sentences=as_failures({kind: str(SENTENCES[kind]) for kind in KINDS}),
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
     "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "
     "weakest left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes, each model by "
     "itself.",
+    as_failures=True,
     undecided="Two halves of a cell, and two numbers on the right: undecided samples count as failures, then as "
     "successes; of robust accuracy what is proven, then what attacks leave.",
     per_class=True,

@@ -45,8 +45,7 @@ def agreement_of_profiles(frame: pd.DataFrame) -> Finding:
         spread = values.max(axis=1) - values.min(axis=1)
         if (spread > TIE_TOLERANCE).any():
             return Finding("profiles_unranked")
-        finding = Finding("classes_equal")
-        return finding.as_failures() if (frame["most"] > frame["value"]).any() else finding
+        return Finding("classes_equal")
 
     mean = float(np.mean(correlations))
     numbers = {
@@ -88,6 +87,7 @@ CHART = Chart(
     shows="{measure_title} of each class ({unit}); further out is higher, higher is better",
     note="Thin lines: simultaneous {confidence} intervals of the model's classes. Dashed line: mean over models. "
     "Triangle: lowest class of the model. The centre is 0.",
+    as_failures=True,
     undecided="Shaded: what undecided samples may add.",
     per_class=True,
     order=3,

@@ -202,6 +202,9 @@ class Chart:
     note: str
     """How to read it, a format of Subject.facts and {confidence}."""
 
+    as_failures: bool = False
+    """Whether it is made of the smallest values that undecided samples allow; its title says so where there are any."""
+
     undecided: str = ""
     """How to read what undecided samples leave open; said where a `most` of the frame is above its `value`."""
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.audit.findings.words import AT_LEAST, SENTENCES, as_failures
 from gfscore.audit.metrics import FIRST
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 from gfscore.statistics.tolerances import SIGNIFICANT
-
-KINDS = [kind for kind in SENTENCES if kind.startswith("disparity_") and not kind.endswith(AT_LEAST)]
-"""Findings, which say so where undecided samples are counted as failures."""
 
 
 def disparities(subject: Subject) -> pd.DataFrame:
@@ -23,7 +19,6 @@ def disparities(subject: Subject) -> pd.DataFrame:
     DataFrame
         One row for each model and metric: value, interval, and mean under shuffled classes (`chance`); models by their
         mean. `p`, of RDI alone, is the permutation p, adjusted by Holm over the models; NaN where chance is unknown.
-        `open` says that samples of a model are undecided; all values count them as failures.
     """
     from gfscore.statistics.multiple_tests import holm
 
@@ -40,7 +35,6 @@ def disparities(subject: Subject) -> pd.DataFrame:
     adjusted[tested] = holm(rows.loc[tested, "rdi_p"], family=len(rows) + subject.left_out)
     samples = scores.groupby("label")["n"].sum()
     rows = rows.assign(n=rows["label"].map(samples), p=adjusted, model=names)
-    rows = rows.assign(open=rows["value_most"] > rows["value"])
     rows = rows.sort_values(["value", "label"], ascending=[False, True])
 
     frames = []
@@ -48,7 +42,7 @@ def disparities(subject: Subject) -> pd.DataFrame:
         if metric.kind == "level":
             continue
         unit = "no unit" if metric.unitless else subject.meaning.unit.split(",")[0]
-        values_of_metric = rows[["model", "n", "confidence", "open"]].assign(
+        values_of_metric = rows[["model", "n", "confidence"]].assign(
             metric=metric.name,
             panel=f"{metric.title} ({unit}; {metric.better})",
             value=rows.get(metric.name, math.nan),
@@ -67,11 +61,6 @@ def disparity(frame: pd.DataFrame) -> Finding:
     Above chance: permutation p at most 5% after Holm's adjustment, and an interval above 0. The p alone says that
     values are not distributed alike in all classes, which classes of one mean and different spread also bring about.
     """
-    finding = _disparity(frame)
-    return finding.as_failures() if frame["open"].any() else finding
-
-
-def _disparity(frame: pd.DataFrame) -> Finding:
     rdi = frame[frame["metric"] == "rdi"]
     best = rdi.loc[rdi["value"].idxmin()]
     worst = rdi.loc[rdi["value"].idxmax()]
@@ -116,7 +105,7 @@ CHART = Chart(
     rows="model",
     panels=True,
     finding=disparity,
-    sentences=as_failures({kind: str(SENTENCES[kind]) for kind in KINDS}),
+    as_failures=True,
     shows="Disparity by {measure_title}, highest mean on top",
     note="Thin line: {confidence} interval, joint over the model's classes. Upright tick: what chance alone gives, "
     "the mean when class membership is shuffled; a disparity near it is no evidence of unequal classes. Above chance: "

@@ -108,6 +108,7 @@ CHART = Chart(
     data=places,
     draw=draw,
     finding=reranking,
+    as_failures=True,
     shows="Place by FP = class mean \u2212 \u03bb \u00d7 RDI of {measure_title}, the best on top",
     note="Lines change places at the exact \u03bb of a swap. Thick lines change places between 0 and the audit's "
     "\u03bb, {fp_lambda}; of more than 30 models the best 30 there have a line. Places are of the values measured; "

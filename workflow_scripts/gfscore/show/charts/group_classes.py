@@ -88,6 +88,7 @@ CHART = Chart(
     data=groups_by_class,
     draw=draw,
     finding=widest_within_class,
+    as_failures=True,
     shows="{measure_title} by group and class, mean over models; dark is low, bright is high; higher is better",
     note="Compare the rows of one attribute within a column: equal colours, the class is treated alike. Dot: fewer "
     "samples than the audit's smallest cell, a value that says little and is left out of the title. Empty: no samples. "

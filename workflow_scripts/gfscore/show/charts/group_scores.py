@@ -102,6 +102,7 @@ CHART = Chart(
     draw=draw,
     panels=True,
     finding=widest_gap,
+    as_failures=True,
     shows="{measure_title} of each group; further right is better; marks on one spot: groups treated alike",
     note="Thin lines: {confidence} intervals, joint over the groups of an attribute. Hollow: fewer samples than the "
     "audit's smallest cell. The 8 attributes with the largest differences, the 40 models with the highest values.",

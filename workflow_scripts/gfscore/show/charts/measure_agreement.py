@@ -66,6 +66,7 @@ CHART = Chart(
     data=correlations,
     draw=draw,
     finding=opposed,
+    as_failures=True,
     sentences={
         "measures_least_alike": "Of all pairs of measures {first} and {second} rank the models least alike: Spearman "
         "{rho:signed} over {models:models}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gfscore.audit.findings.finding import Finding, others_equal
-from gfscore.audit.findings.words import as_failures
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -18,8 +17,6 @@ SENTENCES = {
 
 def ranked(subject: Subject) -> pd.DataFrame:
     """Mean over all samples of each model with its interval, best first, and its worst class (`wcr`).
-
-    `most` is the mean with undecided samples at the most that they may be worth.
 
     `rank_best` and `rank_worst` are the ranks that paired comparisons allow, missing where there are none.
     """
@@ -41,20 +38,12 @@ def ranked(subject: Subject) -> pd.DataFrame:
             texts.append(f"rank {best} to {worst}")
     rows = rows.assign(ranks=texts)
     rows = rows.sort_values(["value", "model"], ascending=[False, True], ignore_index=True)
-    rows = rows.assign(most=rows["value_most"])
-    columns = ["model", "value", "most", "value_low", "value_high", "wcr", "ranks", "rank_best", "rank_worst"]
+    columns = ["model", "value", "value_low", "value_high", "wcr", "ranks", "rank_best", "rank_worst"]
     return rows[[*columns, "n", "confidence"]]
 
 
 def leader(frame: pd.DataFrame) -> Finding:
     """Which model has the highest mean, and whether it is above all others by paired comparisons, or else intervals."""
-    finding = _leader(frame)
-    if (frame["most"] > frame["value"]).any():
-        return finding.as_failures()
-    return finding
-
-
-def _leader(frame: pd.DataFrame) -> Finding:
     first = frame.iloc[0]
     rivals = frame.iloc[1:]
     confidence = float(first["confidence"])
@@ -90,7 +79,8 @@ CHART = Chart(
     draw=draw,
     rows="model",
     finding=leader,
-    sentences=SENTENCES | as_failures(SENTENCES),
+    sentences=SENTENCES,
+    as_failures=True,
     shows="{measure_title} of each model, the best on top",
     note="Line: {confidence} interval of each model, joint over its classes. Beside it: the ranks that paired "
     "comparisons of the models on the same samples allow.",

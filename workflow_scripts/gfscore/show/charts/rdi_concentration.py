@@ -85,6 +85,7 @@ CHART = Chart(
     data=deviations,
     draw=draw,
     finding=width_of_bound,
+    as_failures=True,
     shows="Distance of RDI from its value on all samples, when every class has n of them, {measure_title}",
     note="Upper line: bound of the GF-Score paper's Eq. 12 at {confidence}, whatever the data. Lower lines, one per "
     "model (of more than 30 those that end highest): what {confidence} of 400 draws of n samples per class, with "

@@ -65,6 +65,7 @@ CHART = Chart(
     data=means_and_disparities,
     draw=draw,
     finding=relation,
+    as_failures=True,
     shows="{measure_title}: best is right (higher mean) and low (classes more equal)",
     note="Lines: {confidence} intervals of each model, joint over its classes. RDI grows with the scale of the "
     "measure.",

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from gfscore.audit.metrics import METRICS
@@ -316,13 +315,8 @@ def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasse
         high=grids["high"],
         overall=overall[["difference", "low", "high"]].to_numpy(),
         confidence=float(rows["confidence"].iloc[0]),
-        undecided=has_undecided(tables.of_measure("model_summary", measure)),
+        undecided=tables.undecided(measure),
     )
-
-
-def has_undecided(summary: pd.DataFrame) -> bool:
-    """Whether the values of some samples are not known, from rows of model_summary."""
-    return bool((summary["value_most"] > summary["value"]).any())
 
 
 def pair_view(

@@ -26,7 +26,7 @@ from gfscore.show.page.elements import (
     table_of,
     valued,
 )
-from gfscore.show.page.ranking import UNDECIDED, has_undecided
+from gfscore.show.page.ranking import UNDECIDED
 from gfscore.show.page.sections.contents import Contents
 
 MOST_MODELS = 200
@@ -283,5 +283,5 @@ def _pairs(contents: Contents) -> Detail | None:
         "model_comparisons",
         "Pairs of models",
         columns,
-        caption=UNDECIDED if has_undecided(contents.rows_of_measure("model_summary")) else "",
+        caption=UNDECIDED if contents.tables.undecided(contents.measure) else "",
     )
