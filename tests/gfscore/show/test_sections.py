@@ -1,6 +1,7 @@
 """Sections of the page: what is said beside a picture."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -260,3 +261,26 @@ def test_an_upper_bound_of_nrgc_is_that_of_all_classes_where_one_alone_may_be_th
     row = summary[summary["measure"] == "great-softmax"].iloc[0]
     expected = numbers.interval(row["nrgc_low"], row["nrgc_high"])
     assert table.rows[0][titles.index("NRGC") + 1] == expected
+
+
+def test_a_constant_classifier_stands_last_and_is_marked():
+    model = {"dataset": "toy", "threat": "none", "mapper": "vae", "n": 9}
+    rows = [
+        {"model": "blind", "tolerance": 1.0, "constant": True},
+        {"model": "weak", "tolerance": 0.2, "constant": False},
+        {"model": "good", "tolerance": 0.9, "constant": False},
+    ]
+    for constant, expected in ((True, ["–", "–", "yes"]), (False, None)):
+        made = [model | row | {"constant": row["constant"] and constant} for row in rows]
+        frames = {"projection_models": typed_frame(TABLES["projection_models"], made)}
+        empty = pd.DataFrame()
+        contents = SimpleNamespace(measure="clean", tables=AuditTables(empty, empty, empty, others=frames))
+        contents.rows = lambda name, contents=contents: Contents.rows(contents, name)
+        contents.table_details = partial(Contents.table_details, contents)
+        (table,) = [detail.table for detail in of_groups(contents) if detail is not None]
+        titles = [column.title for column in table.columns]
+        if expected is None:
+            assert "Constant" not in titles
+        else:
+            assert [row[2] for row in table.rows] == ["good", "weak", "blind"]
+            assert [row[titles.index("Constant")] for row in table.rows] == expected

@@ -225,6 +225,28 @@ def test_a_mean_over_models_counts_those_that_are_not_constant(made):
     assert counts.map(list).to_dict() == {"gender": [2], "age": [1]}
 
 
+def test_means_over_the_attributes_of_each_mapper_are_told_apart(made):
+    rows = made.tables["projection_models"]
+    moves_fewer = rows["mapper"] == "conditional"
+    tables = made.tables | {"projection_models": rows.assign(dp=rows["dp"].where(~moves_fewer, 0.0))}
+    frame = drawing_of(CHARTS["projection_models"], subject_of(tables)).frame
+    panels = set(frame["panel"])
+    assert {"vae: DP", "conditional: DP", "EOpp", "EOdd"} <= panels and "DP" not in panels
+    assert set(frame.loc[frame["panel"] == "conditional: DP", "value"]) == {0.0}
+
+
+def test_a_model_that_is_constant_on_one_mapper_alone_is_marked(made):
+    rows = made.tables["projection_scores"]
+    constant = (rows["mapper"] == "vae") & (rows["model"] == "first")
+    accuracy = rows["accuracy"].where(rows["mapper"] == "vae", 0.125)
+    tables = made.tables | {"projection_scores": rows.assign(constant=constant, accuracy=accuracy)}
+    tables["class_scores"] = made.tables["class_scores"]
+    frame = drawing_of(CHARTS["projection_tolerance"], subject_of(tables)).frame
+    marked = frame.loc[frame["constant"].astype(bool), "model"].unique()
+    assert len(marked) == 1 and marked[0].startswith("first  (12.5% and ")
+    assert marked[0].endswith(", constant on vae)")
+
+
 def test_a_task_of_other_images_is_refused(made, tmp_path):
     other = pd.DataFrame({"sample_id": PEOPLE["sample_id"] + "x", "label": labels_of("age")})
     write_dataset(tmp_path / "age.parquet", other)

@@ -36,11 +36,16 @@ def influences(subject: Subject, table: str = "projection_attributes") -> pd.Dat
             panel = f"{mapper}: {name}" if several else name
             frames.append(rows_of_mapper.assign(metric=metric, value=value, influence=name, panel=panel))
 
-    # Differences between groups are the same whatever the mapper.
+    # Differences between groups are the same whatever the mapper, but not their means over the attributes it moves.
     keys = [name for name in ("dataset", "threat", "model", "attribute") if name in rows]
     for metric, name in GROUP_METRICS.items():
-        rows_of_metric = rows[rows[metric].notna()].drop_duplicates(keys)
-        frames.append(rows_of_metric.assign(metric=metric, value=rows_of_metric[metric], influence=name, panel=name))
+        rows_of_metric = rows[rows[metric].notna()]
+        panel = name
+        if (rows_of_metric.groupby(keys)[metric].nunique() > 1).any():
+            panel = rows_of_metric["mapper"] + f": {name}"
+        else:
+            rows_of_metric = rows_of_metric.drop_duplicates(keys)
+        frames.append(rows_of_metric.assign(metric=metric, value=rows_of_metric[metric], influence=name, panel=panel))
     frame = pd.concat(frames, ignore_index=True)
     return frame[frame["value"].notna()].astype({"value": float})
 

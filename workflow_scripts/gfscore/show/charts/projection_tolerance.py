@@ -5,6 +5,7 @@ from __future__ import annotations
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.mappings import positions
+from gfscore.core.names import enumeration
 from gfscore.core.numbers import percent
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
@@ -22,13 +23,21 @@ def tolerances(subject: Subject) -> pd.DataFrame:
     rows = subject.rows("projection_scores")
     rows = some(rows[rows["class_index"] == ALL])
 
-    summary = rows[rows["dimension_index"] == ALL].sort_values(["constant", "tolerance"], ascending=[True, False])
+    whole = rows[rows["dimension_index"] == ALL]
+    summary = whole.sort_values(["constant", "tolerance"], ascending=[True, False])
     summary = summary.drop_duplicates("label").head(MOST_ROWS)
     rank_of_model = positions(summary["label"])
     names = {}
-    for row in summary.itertuples():
-        remark = ", constant" if row.constant else ""
-        names[row.label] = f"{row.label}  ({percent(round(row.accuracy, 3))}{remark})"
+    for label, of_model in whole.groupby("label"):
+        # Mappers may have other samples, and a mapper that ignores the image makes every model constant.
+        accuracies = of_model["accuracy"].round(3).drop_duplicates().sort_values()
+        constant_on = of_model.loc[of_model["constant"].astype(bool), "mapper"]
+        remark = ""
+        if len(constant_on) == len(of_model):
+            remark = ", constant"
+        elif len(constant_on):
+            remark = f", constant on {enumeration(constant_on)}"
+        names[label] = f"{label}  ({enumeration(map(percent, accuracies))}{remark})"
     moved = rows[~rows["constant"].astype(bool) & (rows["dimension_index"] != ALL)]
     keys = ["mapper", "dimension"]
     means = moved.groupby(keys).agg(mean=("tolerance", "mean"), models=("label", "nunique"))

@@ -113,11 +113,13 @@ def _corruption_errors(contents: Contents) -> Detail | None:
 def _projections(contents: Contents) -> Iterator[Detail | None]:
     # Models by mapper and task, tasks by attribute, latent dimensions.
     models = contents.rows("projection_models")
-    columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, N]
+    columns = [named("Mapper", "mapper"), named("Task", "dataset"), MODEL, named("Constant", "same_class"), N]
     columns += [valued(_title(name), name) for name in PROJECTED]
-    # The most tolerant models first, mapper by mapper and task by task.
+    # The most tolerant models first, mapper by mapper and task by task; constant ones last, whose Tolerance is 1.
     places = models.groupby(["mapper", "dataset"], sort=False).ngroup()
-    rows = models.assign(place=places).sort_values(["place", "tolerance"], ascending=[True, False])
+    constant = models["constant"].astype(bool)
+    rows = models.assign(place=places, same_class=constant.map({True: "yes", False: None}))
+    rows = rows.sort_values(["place", "constant", "tolerance"], ascending=[True, True, False])
     summary = f"Projection on the latent dimensions of {', '.join(printable_all(models['mapper'].unique()))}"
     yield contents.table_details(summary, rows, "projection_models", "Projection", columns)
 
