@@ -39,7 +39,7 @@ SHRUNK_SIDE = 16
 
 
 def describe_mapper(mapper: Mapper, train: LabelledImages, test: LabelledImages) -> dict[str, object]:
-    """Quality of a mapper on images that it was not trained on.
+    """Quality of a mapper on images of its `evaluate_on`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from gfscore.show.lazy import drawing, pd
 
 
 def pairs(subject: Subject) -> pd.DataFrame:
-    """Images that the mapper was not trained on (upper row) and what its decoder makes of their codes (lower row)."""
+    """Images of the mapper's `evaluate_on` (upper row) and what its decoder makes of their codes (lower row)."""
     rows = []
     for mapper, pictures in subject.pictures.items():
         for row, name in (("image", "originals"), ("reconstruction", "reconstructions")):
@@ -41,7 +41,7 @@ CHART = Chart(
     draw=draw,
     panels=True,
     finding=reconstructions,
-    shows="Images that the mapper was not trained on, and their reconstructions",
+    shows="Images of the dataset that the mapper is evaluated on, and their reconstructions",
     note="Agreement of a classifier: share of samples whose reconstruction it predicts like the sample itself.",
     order=7,
 )
