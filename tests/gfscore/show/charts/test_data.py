@@ -417,7 +417,8 @@ def test_curves_name_the_best_and_the_worst_model_and_end_where_nothing_stands()
     frame, finding = of("survival", tables, "minimal", measures=minimal)
     means = scores.groupby("model")["value"].mean()
     assert finding.subject == {"best": "model_2", "worst": "model_0"}
-    assert finding.numbers == {"high": pytest.approx(means.max()), "low": pytest.approx(means.min())}
+    ends = {"high": pytest.approx(means.max()), "low": pytest.approx(means.min())}
+    assert finding.numbers == ends | {"tied_worst": 0}
     assert frame["radius"].max() < MINIMAL["largest_distance"] and (frame.groupby("model")["share"].last() == 0).all()
     _, finding = of("survival_by_class", tables, "minimal", measures=minimal)
     assert finding == Finding("smallest_radius", {"cls": "c2"}, {"times": 3, "models": 3})
@@ -456,7 +457,7 @@ def test_scores_above_the_distance_are_refuted_where_every_sample_was_broken(sco
 def test_traversals_name_the_dimensions_that_change_pictures_most_and_least():
     tables = {"projection_effects": pd.DataFrame({"mapper": ["vae"]})}
     frame, finding = of("mapper_traversals", tables, None, pictures={"vae": pictures(["z0", "z1", "z2"])})
-    assert finding.subject == {"most": "z2", "least": "z0"} and finding.numbers == {"change": 200}
+    assert finding.subject == {"most": "z2", "least": "z0"} and finding.numbers["change"] == 200
     assert len(frame) == 2 * 3 * 9 and frame["picture"].str.startswith("data:image/png;base64,").all()
 
 
@@ -724,7 +725,7 @@ def test_no_task_depends_on_what_every_model_tolerates():
 def test_a_number_of_one_task_does_not_differ_least_between_tasks():
     finding = CHARTS["projection_models"].finding
     frame = pd.DataFrame({"panel": ["Tol", "Tol", "EOpp"], "task": ["a", "b", "a"], "value": [0.1, 0.3, 0.2]})
-    assert finding(frame).subject["least"] == "Tol"
+    assert finding(frame).kind == "tasks_differ_alike"
     assert finding(frame.head(1)).sentence == "No number is known of two tasks: there is nothing to compare"
 
 
@@ -749,3 +750,108 @@ def test_titles_say_where_undecided_samples_count_as_failures():
 def test_models_of_one_mean_radius_have_no_largest():
     rows = pd.DataFrame({"model": ["a", "b"], "mean": 0.3})
     assert CHARTS["survival"].finding(rows).sentence == "All models have the same mean radius, 0.300"
+
+
+# ---- one of several that are tied ----
+
+TIED = {
+    "cfps",
+    "cfps_by_corruption",
+    "certified_accuracy_by_class",
+    "disparity_bars",
+    "group_metrics",
+    "measure_agreement",
+    "model_ranking",
+    "projection_effects",
+    "projection_tasks",
+    "projection_tolerance",
+    "survival_by_class",
+    "target_matrix",
+}
+"""Charts that name one of several with the largest or smallest value where all values are equal."""
+
+
+def with_equal_values(table):
+    """The table with the numbers of its first row of each measure, metric and radius in every row."""
+    if not isinstance(table, pd.DataFrame) or table.empty:
+        return table
+    keys = [name for name in ("measure", "metric", "objective", "radius", "severity") if name in table]
+    values = [name for name in table.select_dtypes("float") if name not in keys and not name.endswith("_index")]
+    if not keys:
+        return table.assign(**table.iloc[0][values])
+    return table.assign(**table.groupby(keys, dropna=False)[values].transform("first"))
+
+
+def test_titles_of_equal_values_say_that_they_are_tied():
+    subject = full_subject(classes=4, calibrated=False)
+    tables = subject.tables
+    others = {name: with_equal_values(table) for name, table in tables.others.items()}
+    rows = {
+        name: with_equal_values(getattr(tables, name)) for name in ("class_scores", "model_summary", "vulnerability")
+    }
+    subject = replace(subject, tables=replace(tables, **rows, others=others), cache={})
+
+    sentences = {}
+    for drawing in drawings(subject, undrawn=[]):
+        sentences.setdefault(drawing.chart.name, drawing.finding.sentence)
+    silent = [sentence for name, sentence in sentences.items() if name in TIED and "tied with" not in sentence]
+    assert set(sentences) >= TIED
+    assert not silent
+
+
+def test_ties_of_the_smallest_and_of_the_largest_are_told_apart():
+    rows = pd.DataFrame({"model": ["a", "b", "c"], "mean": [0.3, 0.3, 0.5]})
+    sentence = CHARTS["survival"].finding(rows).sentence
+    assert sentence == "The mean radius is smallest for a (0.300) (tied with 1 other), largest for c (0.500)"
+    rows = pd.DataFrame({"metric": "rdi", "model": ["a", "b", "c"], "value": [0.1, 0.3, 0.3], "low": 0.0, "p": 0.5})
+    sentence = CHARTS["disparity_bars"].finding(rows).sentence
+    assert sentence.startswith("RDI runs from 0.100 (a) to 0.300 (b) (tied with 1 other), not")
+
+
+def test_pairs_of_groups_that_differ_alike_are_counted():
+    values = {"size": [[0.4, 0.4], [0.7, 0.7]], "side": [[0.7, 0.4], [0.4, 0.7]]}
+    tables = {"group_scores": groups_of(values), "class_scores": scores_of([[0.5, 0.5]])}
+    assert of("group_scores", tables)[1].numbers["tied_pairs"] == 0
+    # Both classes by both attributes.
+    assert of("group_classes", tables)[1].numbers["tied"] == 3
+
+
+def test_the_hardest_of_several_corruptions_may_be_tied():
+    frame = pd.DataFrame({"corruption": ["fog", "snow", "rain"], "class": "x", "recall": [0.2, 0.2, 0.9]})
+    sentence = CHARTS["corruption_by_class"].finding(frame.assign(mean=frame["recall"])).sentence
+    assert sentence.startswith("Fog (tied with 1 other) costs most recall")
+
+
+def test_pairs_of_models_that_err_alike_may_be_tied():
+    names = {"first": ["a", "a", "b"], "second": ["b", "c", "c"]}
+    pairs = pd.DataFrame(names).assign(cosine=0.9, what="pair", p=0.01, errors_alone=True, classes=10)
+    assert CHARTS["similarity"].finding(pairs).sentence.endswith("b and a most (tied with 2 others)")
+
+
+def test_objectives_of_one_agreement_are_tied():
+    frame = pd.DataFrame(
+        {"objective": ["x", "y"], "after": 0.9, "before": 0.5, "alone": 0.6, "known": 8, "edge": False}
+    )
+    sentence = CHARTS["calibration_curves"].finding(frame).sentence
+    assert sentence.startswith("Calibrating by x (tied with 1 other) gives the best agreement")
+
+
+def test_dimensions_that_change_pictures_alike_are_tied():
+    frame = CHARTS["mapper_traversals"].data(full_subject_with_pictures(["z0", "z1", "z2", "z3"], [10, 10, 200, 200]))
+    sentence = CHARTS["mapper_traversals"].finding(frame).sentence
+    assert sentence == "z2 (tied with 1 other) changes pictures most, z0 (tied with 1 other) least"
+
+
+def full_subject_with_pictures(names, moves):
+    """Subject of one mapper whose dimensions move every pixel by that much."""
+    drawn = pictures(names)
+    drawn["traversals"][:, :, -1] = np.reshape(moves, (1, -1, 1, 1, 1))
+    return subject_of({}, pictures={"vae": drawn})
+
+
+def test_tied_attributes_are_the_same_only_where_all_are():
+    by = {"task": "t", "attribute": ["x", "y", "x", "y"]}
+    frame = pd.DataFrame(by).assign(influence=["1 \u2212 Tol"] * 2 + ["EOpp"] * 2)
+    finding = CHARTS["projection_profiles"].finding
+    assert finding(frame.assign(value=[0.3, 0.3, 0.3, 0.1])).numbers["times"] == 0
+    assert finding(frame.assign(value=[0.3, 0.3, 0.2, 0.2])).numbers["times"] == 1

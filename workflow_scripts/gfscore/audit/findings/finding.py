@@ -133,5 +133,10 @@ def first_findings(findings: Sequence[FindingInWords], most: int) -> list[Findin
 
 def others_equal(values: Iterable[float], value: float) -> dict[str, float]:
     """Number of further `values` that are equal to `value`, as a number `tied` of a finding; empty where none is."""
-    equal = sum(abs(other - value) <= TIE_TOLERANCE for other in values) - 1
-    return {"tied": equal} if equal > 0 else {}
+    tied = ties(values, value)
+    return {"tied": tied} if tied else {}
+
+
+def ties(values: Iterable[float], value: float) -> int:
+    """Number of `values` that are equal to `value`, which is one of them, without it."""
+    return int(sum(abs(other - value) <= TIE_TOLERANCE for other in values)) - 1

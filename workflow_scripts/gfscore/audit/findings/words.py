@@ -92,6 +92,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "signed": numbers.signed,
     "setting": numbers.setting,
     "count": numbers.count,
+    "ties": words_of_ties,
     "points": lambda value: f"{100 * value:.0f} points",
     "times": lambda value: f"{numbers.number(value)} times",
     "title": lambda name: upper_first(printable(name)),
@@ -107,6 +108,9 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 """How a number or name is written."""
 
 _FORMATTER = _Formatter()
+
+RANGE_OF_RDI = "RDI runs from {low} ({best}){tied_best:ties} to {high} ({worst}){tied_worst:ties}"
+"""How the sentences of RDI of several models begin."""
 
 SENTENCES: dict[str, str | Template] = {
     **TEMPLATES,
@@ -153,8 +157,8 @@ SENTENCES: dict[str, str | Template] = {
     "alike_not_settled": "Whether models err more alike than by chance cannot be settled with {classes:classes}: "
     "cosine of errors {mean} on average, {mean_chance} by chance",
     "no_errors_to_compare": "Some models make no errors, so that there is nothing to compare",
-    "easiest_target": "The attack turns up to {most} of a class into another ({true:class} into {target:class}); the "
-    "easiest target is {easiest:class}, {share} of the other samples",
+    "easiest_target": "The attack turns up to {most} of a class into another ({true:class} into {target:class})"
+    "{tied_pairs:ties}; the easiest target is {easiest:class}, {share} of the other samples",
     "no_target_reached": "The attack reaches no target",
     # which model
     "mean_rdi_few": "{models:models}: too few to show a relation between mean and disparity",
@@ -171,17 +175,15 @@ SENTENCES: dict[str, str | Template] = {
     "places_change": "Weighing RDI with \u03bb = {lam:setting} moves {moved} of {models:models} to another place; the "
     "first swap comes at \u03bb = {first}",
     # how sure
-    "disparity_above": "RDI runs from {low} ({best}) to {high} ({worst}), above chance in {times} of {models:models}",
+    "disparity_above": RANGE_OF_RDI + ", above chance in {times} of {models:models}",
     "disparity_above_of_one": "RDI is {low}, above chance",
-    "disparity_chance_of_known": "RDI runs from {low} ({best}) to {high} ({worst}), not distinguishable from chance in "
-    "{models_known} of {models:models}; of the others what chance gives is not known",
-    "disparity_unlike": "RDI runs from {low} ({best}) to {high} ({worst}); classes differ in how values are "
-    "distributed, perhaps not in their means",
+    "disparity_chance_of_known": RANGE_OF_RDI + ", not distinguishable from chance in {models_known} of "
+    "{models:models}; of the others what chance gives is not known",
+    "disparity_unlike": RANGE_OF_RDI + "; classes differ in how values are distributed, perhaps not in their means",
     "disparity_unlike_of_one": "RDI is {low}; classes differ in how values are distributed, perhaps not in their means",
-    "disparity_chance": "RDI runs from {low} ({best}) to {high} ({worst}), not distinguishable from chance in any "
-    "model",
+    "disparity_chance": RANGE_OF_RDI + ", not distinguishable from chance in any model",
     "disparity_chance_of_one": "RDI is {low}, not distinguishable from chance",
-    "disparity_unknown": "RDI runs from {low} ({best}) to {high} ({worst}); what chance gives is not known",
+    "disparity_unknown": RANGE_OF_RDI + "; what chance gives is not known",
     "disparity_unknown_of_one": "RDI is {low}; what chance gives is not known",
     "rdi_bound_is_wide": "{n:count} samples per class, drawn again, give an RDI within {found:high} of that of all; "
     "the bound, {bound:high}, is {ratio:times} as wide, but holds for the true RDI",
@@ -202,7 +204,7 @@ SENTENCES: dict[str, str | Template] = {
     "score_stands": "Attacks find no example nearer than the score in {models:models}, which confirms nothing",
     "nothing_to_refute": "No sample is classified correctly, so that attacks have nothing to refute",
     "mean_radius": "{model}: mean radius {mean}",
-    "mean_radii": "The mean radius is smallest for {worst} ({low}), largest for {best} ({high})",
+    "mean_radii": "The mean radius is smallest for {worst} ({low}){tied_worst:ties}, largest for {best} ({high})",
     "mean_radii_equal": "All models have the same mean radius, {low}",
     "smallest_radius": "{cls:class} has the smallest mean radius in {times} of {models:models}",
     "calibration_few": "{models:models}: too few to show whether calibration improves their ranking",
@@ -211,8 +213,8 @@ SENTENCES: dict[str, str | Template] = {
     "accuracy_as_good": "Clean accuracy alone agrees with robust accuracy at least as well ({alone:signed}) as every "
     "calibrated score (best {after:signed})",
     "calibration_no_gain": "No calibration improves agreement with robust accuracy over T = 1 ({before:signed})",
-    "calibration_helps": "Calibrating by {objective} gives the best agreement with robust accuracy: {after:signed}, "
-    "against {before:signed} at T = 1 and {alone:signed} for clean accuracy alone",
+    "calibration_helps": "Calibrating by {objective}{tied_objectives:ties} gives the best agreement with robust "
+    "accuracy: {after:signed}, against {before:signed} at T = 1 and {alone:signed} for clean accuracy alone",
     "optimum_at_edge": "The optimum of {times} of {objectives} objectives reaches the end of the search: not to be "
     "trusted",
     "optimum_inside": "No optimum reaches the end of the search; agreement with robust accuracy is not known",
@@ -227,16 +229,16 @@ SENTENCES: dict[str, str | Template] = {
     "score_unmoved": "Changes of the logits that alter no prediction leave {measures} as they are",
     # for whom
     "groups_differ_most": "Groups by {attribute:text} differ most: {model}, {low} on {lowest:text} and {high} on "
-    "{highest:text}; beyond their intervals in {times} of {models:models}",
+    "{highest:text}{tied_pairs:ties}; beyond their intervals in {times} of {models:models}",
     "groups_overlap": "No groups differ beyond their intervals in any of {models:models}; the widest difference is by "
-    "{attribute:text}: {model}, {low} on {lowest:text} and {high} on {highest:text}",
+    "{attribute:text}: {model}, {low} on {lowest:text} and {high} on {highest:text}{tied_pairs:ties}",
     "groups_differ_within_class": "Within {cls:class} groups by {attribute:text} differ most: {lowest:text} {low}, "
     "{highest:text} {high}",
     "groups_alike": "No groups with enough samples differ",
     "groups_small": "No two groups have enough samples to be compared",
     "recall_differs": "Largest difference of recall between groups: {cls:class} by {attribute:text}, {gap:points}",
-    "hardest_corruption": "{corruption:title} costs most recall (to {recall}; of a single class down to {lowest}); the "
-    "lowest class under {times} of {kinds} corruptions is {cls:class}",
+    "hardest_corruption": "{corruption:title}{tied_kinds:ties} costs most recall (to {recall}; of a single class down "
+    "to {lowest}); the lowest class under {times} of {kinds} corruptions is {cls:class}",
     "corruptions_equal": "All corruptions leave the same recall, {recall} on average; of a single class down to "
     "{lowest}",
     "nothing_corrupted": "No class has a corrupted copy",
@@ -250,7 +252,7 @@ SENTENCES: dict[str, str | Template] = {
     "nothing_moves": "No move changes anything that is measured",
     "reconstructed": "Only what the lower row keeps can be moved: classifiers are shown such images",
     "dimensions_equal": "All dimensions change pictures equally",
-    "strongest_dimension": "{most:text} changes pictures most, {least:text} least",
+    "strongest_dimension": "{most:text}{tied_most:ties} changes pictures most, {least:text}{tied_least:ties} least",
     "no_tolerance": "No task has a Tolerance to any attribute but its own",
     "tasks_tolerate_all": "No move changes a prediction of any task",
     "task_depends": "{task:text} depends most on {attribute:text}: Tolerance {mean}, mean over {models:models}",
@@ -258,7 +260,9 @@ SENTENCES: dict[str, str | Template] = {
     "tasks",
     "no_attribute_in_common": "No two attributes are both moved and compared between groups",
     "tasks_not_comparable": "No number is known of two tasks: there is nothing to compare",
-    "tasks_differ": "Between tasks, {metric:text} differs most, by {mean_gap}, and {least:text} least, by {mean_least}",
+    "tasks_differ": "Between tasks, {metric:text}{tied_most:ties} differs most, by {mean_gap}, and "
+    "{least:text}{tied_least:ties} least, by {mean_least}",
+    "tasks_differ_alike": "Between tasks all numbers that are known of two differ alike, by {mean_gap}",
 }
 """Sentence of each kind of finding: a format of its subject and numbers with keys of FORMATS, or a function of them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.core.names import model_count
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
@@ -153,6 +153,7 @@ def best_objective(frame: pd.DataFrame) -> Finding:
         kind = "calibration_helps"
     names = {"objective": str(best["objective"]).replace("_", " ")}
     numbers = {"after": float(best["after"]), "before": float(best["before"]), "alone": float(best["alone"])}
+    numbers["tied_objectives"] = ties(compared["after"], best["after"])
     return Finding(kind, names, numbers)
 
 

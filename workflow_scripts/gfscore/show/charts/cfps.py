@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.core.mappings import positions
 from gfscore.show.charts.confusion import with_images
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
@@ -46,7 +46,7 @@ def shares(subject: Subject) -> pd.DataFrame:
     classes_first = frame.groupby("class", sort=False).agg(mean=("mean", "first"), times=("above", "sum"))
     classes_first = classes_first.sort_values(["times", "mean"], ascending=False, kind="stable")
     candidates = classes_first.loc[classes_first["times"] == classes_first["times"].max(), "mean"]
-    frame["tied"] = others_equal(candidates, candidates.iloc[0]).get("tied", 0)
+    frame["tied"] = ties(candidates, candidates.iloc[0])
     listed = classes_first[:MOST].sort_values("mean", ascending=False, kind="stable")
     rank_of_class = positions(listed.index)
     frame = frame[frame["class"].isin(rank_of_class)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.show.charts.corruption_by_class import by_corruption
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
@@ -28,7 +28,8 @@ def class_with_most_errors(frame: pd.DataFrame) -> Finding:
         "times": int(times.iloc[0]),
         "kinds": valued["corruption"].nunique(),
         "share": float(most["cfps"]),
-        **others_equal(times, times.iloc[0]),
+        "tied_classes": ties(times, times.iloc[0]),
+        "tied_kinds": ties(rows_of_class["cfps"], most["cfps"]),
     }
     return Finding("errors_drawn_corrupted", names, numbers)
 
@@ -56,8 +57,8 @@ CHART = Chart(
     draw=draw,
     finding=class_with_most_errors,
     sentences={
-        "errors_drawn_corrupted": "{cls:class} draws the largest share of the errors under {times} of {kinds} "
-        "corruptions, most under {corruption} ({share})",
+        "errors_drawn_corrupted": "{cls:class}{tied_classes:ties} draws the largest share of the errors under "
+        "{times} of {kinds} corruptions, most under {corruption}{tied_kinds:ties} ({share})",
     },
     shows="Share of all errors that are wrongly called each class (CFPS), mean over severities and models",
     note="Hardest corruption on top, as in recall by corruption. Rows sum to 1.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.show.charts.confusion import MOST, rows_of_errors
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, pd
@@ -40,7 +40,7 @@ def pairs(subject: Subject) -> pd.DataFrame:
         predicted=predicted,
         mean=rows.groupby(["true_index", "predicted_index"])["share"].transform("mean"),
         n=rows["true_index"].map(fewest),
-        tied=others_equal(means, means.iloc[0]).get("tied", 0),
+        tied=ties(means, means.iloc[0]),
     )
     return rows.rename(columns={"label": "model"})[["pair", "true", "predicted", "model", "share", "mean", "n", "tied"]]
 

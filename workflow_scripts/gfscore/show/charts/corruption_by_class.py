@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.finding import Finding, others_equal, ties
 from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
@@ -50,6 +50,7 @@ def hardest_corruption(frame: pd.DataFrame) -> Finding:
     names = {"corruption": str(hardest["corruption"]), "cls": str(times.index[0])}
     numbers = {
         "recall": float(hardest["mean"]),
+        "tied_kinds": ties(valued.drop_duplicates("corruption")["mean"], hardest["mean"]),
         "times": int(times.iloc[0]),
         "kinds": valued["corruption"].nunique(),
         **others_equal(times, times.iloc[0]),

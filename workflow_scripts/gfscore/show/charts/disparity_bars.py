@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.audit.metrics import FIRST
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -82,6 +82,7 @@ def disparity(frame: pd.DataFrame) -> Finding:
     names = {"best": str(best["model"]), "worst": str(worst["model"])}
     numbers = {"low": float(best["value"]), "high": float(worst["value"]), "models": len(rdi), "times": above}
     numbers["models_known"] = known
+    numbers |= {"tied_best": ties(rdi["value"], best["value"]), "tied_worst": ties(rdi["value"], worst["value"])}
     return Finding(kind, names, numbers, 1 - SIGNIFICANT)
 
 

@@ -6,7 +6,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.show.charts.class_heatmap import measure_range
 from gfscore.show.charts.declaration import Chart, Subject
-from gfscore.show.charts.group_scores import scores_and_gaps
+from gfscore.show.charts.group_scores import pairs_as_far, scores_and_gaps
 from gfscore.show.lazy import drawing, pd
 
 MOST_ROWS = 40
@@ -62,6 +62,9 @@ def widest_within_class(frame: pd.DataFrame) -> Finding:
         "highest": str(highest["group"]),
     }
     numbers = {"low": float(lowest["value"]), "high": float(highest["value"])}
+    pairs = pairs_as_far(valued.groupby(["attribute", "class"])["value"], differences.max())
+    if pairs > 1:
+        numbers["tied"] = pairs - 1
     return Finding("groups_differ_within_class", names, numbers)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
@@ -42,7 +42,8 @@ def largest_difference(frame: pd.DataFrame) -> Finding:
         return Finding("groups_small")
     most = valued.loc[valued["value"].idxmax()]
     names = {"cls": str(most["class"]), "attribute": str(most["attribute"])}
-    return Finding("recall_differs", names, {"gap": float(most["value"])})
+    numbers = {"gap": float(most["value"])}
+    return Finding("recall_differs", names, numbers | others_equal(valued["value"], most["value"]))
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

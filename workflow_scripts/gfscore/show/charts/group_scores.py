@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gfscore.audit.findings.finding import Finding
 from gfscore.core.identity import ALL
 from gfscore.core.mappings import positions
 from gfscore.core.names import model_labels
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
-from gfscore.show.lazy import drawing, pd
+from gfscore.show.lazy import drawing, np, pd
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 MOST_ATTRIBUTES = 8
 MOST_MODELS = 40
@@ -76,11 +79,20 @@ def widest_gap(frame: pd.DataFrame) -> Finding:
     numbers = {
         "low": float(lowest["value"]),
         "high": float(highest["value"]),
+        "tied_pairs": pairs_as_far(enough.groupby(["attribute", "model"])["value"], widest["gap"]) - 1,
         "models": len(models),
         "times": int(models["sure_gap"].notna().sum()),
     }
     kind = "groups_differ_most" if frame["any_sure"].any() else "groups_overlap"
     return Finding(kind, names, numbers, float(frame["confidence"].iloc[0]))
+
+
+def pairs_as_far(groups: Iterable[tuple[object, pd.Series]], gap: float) -> int:
+    """Pairs of values of one group that differ by the largest difference of all groups."""
+    pairs = 0
+    for _, values in groups:
+        pairs += int((np.subtract.outer(values.to_numpy(), values.to_numpy()) >= gap - TIE_TOLERANCE).sum())
+    return pairs
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

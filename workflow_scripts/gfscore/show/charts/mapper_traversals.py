@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.core.numbers import MINUS
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, np, pd
@@ -45,7 +45,14 @@ def traversals(subject: Subject) -> pd.DataFrame:
     least = min(changes, key=changes.__getitem__)
     if changes[most] == changes[least]:
         most = least = ""
-    return pd.DataFrame(rows).assign(most=most, least=least, largest=max(changes.values()))
+    largest, smallest = max(changes.values()), min(changes.values())
+    return pd.DataFrame(rows).assign(
+        most=most,
+        tied_most=ties(changes.values(), largest),
+        least=least,
+        tied_least=ties(changes.values(), smallest),
+        largest=largest,
+    )
 
 
 def strongest_dimension(frame: pd.DataFrame) -> Finding:
@@ -56,7 +63,8 @@ def strongest_dimension(frame: pd.DataFrame) -> Finding:
     if not first["most"]:
         return Finding("dimensions_equal")
     names = {"most": str(first["most"]), "least": str(first["least"])}
-    return Finding("strongest_dimension", names, {"change": float(first["largest"])})
+    numbers = {"tied_most": int(first["tied_most"]), "tied_least": int(first["tied_least"])}
+    return Finding("strongest_dimension", names, {"change": float(first["largest"]), **numbers})
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -35,7 +35,7 @@ def differences(subject: Subject) -> pd.DataFrame:
     frame["pair"] = frame["better"] + " over " + frame["worse"]
     models = frame[["better", "worse"]].stack().nunique()
     alike = frame.loc[frame["sure"] == frame["sure"].any(), "difference"]
-    tied = others_equal(alike, alike.max()).get("tied", 0)
+    tied = ties(alike, alike.max())
     frame = frame.assign(pairs=len(frame), decided=int(frame["sure"].sum()), models=models, tied=tied)
     return frame.sort_values(["sure", "difference"], ascending=False, kind="stable", ignore_index=True).head(MOST)
 

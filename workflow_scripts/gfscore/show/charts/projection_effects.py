@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.numbers import is_missing, number, percent
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -43,12 +43,13 @@ def strongest_effect(frame: pd.DataFrame) -> Finding:
     valued = frame[frame["shift"].notna()]
     if valued.empty or not valued["shift"].abs().max():
         return Finding("nothing_moves")
-    most = valued.loc[valued["shift"].abs().idxmax()]
+    sizes = valued["shift"].abs()
+    most = valued.loc[sizes.idxmax()]
     kind = "effect_raises" if most["shift"] > 0 else "effect_lowers"
     if not most["measured"]:
         kind += "_probability"
     names = {"dimension": str(most["dimension"]), "trait": str(most["trait"])}
-    return Finding(kind, names, {"shift": float(most["shift"])})
+    return Finding(kind, names, {"shift": float(most["shift"]), **others_equal(sizes, sizes.max())})
 
 
 def draw(frame: pd.DataFrame, axes: drawing.Axes) -> None:

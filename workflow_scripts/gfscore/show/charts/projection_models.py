@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, ties
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import influences
 from gfscore.show.lazy import drawing, pd
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 
 def scores(subject: Subject) -> pd.DataFrame:
@@ -22,8 +23,17 @@ def widest_by_task(frame: pd.DataFrame) -> Finding:
     if means.empty:
         return Finding("tasks_not_comparable")
     gaps = means.max(axis=1) - means.min(axis=1)
+    largest, smallest = float(gaps.max()), float(gaps.min())
+    if largest - smallest <= TIE_TOLERANCE:
+        return Finding("tasks_differ_alike", numbers={"mean_gap": largest})
     names = {"metric": str(gaps.idxmax()), "least": str(gaps.idxmin())}
-    return Finding("tasks_differ", names, {"mean_gap": float(gaps.max()), "mean_least": float(gaps.min())})
+    numbers = {
+        "mean_gap": largest,
+        "tied_most": ties(gaps, largest),
+        "mean_least": smallest,
+        "tied_least": ties(gaps, smallest),
+    }
+    return Finding("tasks_differ", names, numbers)
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

@@ -6,6 +6,7 @@ from gfscore.audit.findings.finding import Finding
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.charts.projection_tasks import GROUP_METRICS, MAPPER_METRICS, influences
 from gfscore.show.lazy import drawing, pd
+from gfscore.statistics.tolerances import TIE_TOLERANCE
 
 
 def profiles(subject: Subject) -> pd.DataFrame:
@@ -44,9 +45,9 @@ def largest_of_task(frame: pd.DataFrame) -> Finding:
     return Finding("same_attributes", numbers={"times": tasks_with_same, "kinds": tasks})
 
 
-def _most_influential(rows: pd.DataFrame, attributes: set[str]) -> str:
+def _most_influential(rows: pd.DataFrame, attributes: set[str]) -> set[str]:
     rows = rows[rows["attribute"].isin(attributes)]
-    return rows.loc[rows["value"].idxmax(), "attribute"]
+    return set(rows.loc[rows["value"] >= rows["value"].max() - TIE_TOLERANCE, "attribute"])
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

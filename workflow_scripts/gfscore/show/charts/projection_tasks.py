@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -72,8 +72,8 @@ def strongest_influence(frame: pd.DataFrame) -> Finding:
         return Finding("tasks_tolerate_all")
     strongest = tolerances.loc[tolerances["value"].idxmax()]
     names = {"task": str(strongest["task"]), "attribute": str(strongest["attribute"])}
-    tolerance = 1 - float(strongest["value"])
-    return Finding("task_depends", names, {"mean": tolerance, "models": int(strongest["models"])})
+    numbers = {"mean": 1 - float(strongest["value"]), "models": int(strongest["models"])}
+    return Finding("task_depends", names, numbers | others_equal(tolerances["value"], strongest["value"]))
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.identity import ALL
 from gfscore.core.mappings import positions
 from gfscore.core.names import enumeration
@@ -69,7 +69,9 @@ def least_tolerated(frame: pd.DataFrame) -> Finding:
     if frame.loc[frame["dimension"] == dimension, "mapper"].nunique() > 1:
         dimension = f"{least['mapper']} {dimension}"
     names = {"dimension": dimension}
-    return Finding("least_tolerated", names, {"mean": float(least["mean"]), "models": int(least["models"])})
+    numbers = {"mean": float(least["mean"]), "models": int(least["models"])}
+    means = valued.drop_duplicates(["mapper", "dimension"])["mean"]
+    return Finding("least_tolerated", names, numbers | others_equal(means, least["mean"]))
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

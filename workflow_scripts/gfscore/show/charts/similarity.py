@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import product
 
-from gfscore.audit.findings.finding import Finding
+from gfscore.audit.findings.finding import Finding, others_equal
 from gfscore.core.names import without_threat
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -74,7 +74,8 @@ def alike(frame: pd.DataFrame) -> Finding:
         return Finding("not_alike", numbers=numbers)
     most = significant.iloc[0]
     names = {"models": (str(most["second"]), str(most["first"]))}
-    return Finding("alike", names, {**numbers, "times": len(significant)}, 1 - SIGNIFICANT)
+    numbers |= {"times": len(significant), **others_equal(significant["cosine"], most["cosine"])}
+    return Finding("alike", names, numbers, 1 - SIGNIFICANT)
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:

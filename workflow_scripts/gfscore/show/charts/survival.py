@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.finding import Finding, others_equal, ties
 from gfscore.core.identity import ALL
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject, some
 from gfscore.show.lazy import drawing, np, pd
@@ -72,6 +72,7 @@ def extremes(frame: pd.DataFrame) -> Finding:
     numbers = {"high": float(best["mean"]), "low": float(worst["mean"])}
     if best["mean"] - worst["mean"] <= TIE_TOLERANCE:
         return Finding("mean_radii_equal", numbers=numbers)
+    numbers["tied_worst"] = ties(models["mean"], worst["mean"])
     return Finding("mean_radii", names, numbers | others_equal(models["mean"], best["mean"]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gfscore.audit.findings.finding import Finding, others_equal
+from gfscore.audit.findings.finding import Finding, others_equal, ties
 from gfscore.show.charts.declaration import Chart, NothingToDraw, Subject
 from gfscore.show.lazy import drawing, pd
 
@@ -46,6 +46,7 @@ def easiest_target(frame: pd.DataFrame) -> Finding:
     numbers = {
         "share": float(easiest["success"]),
         "most": float(most["success"]),
+        "tied_pairs": ties(pairs["success"], most["success"]),
         **others_equal(all_others["success"].dropna(), easiest["success"]),
     }
     return Finding("easiest_target", names, numbers)
