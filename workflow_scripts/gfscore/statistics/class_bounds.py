@@ -3,6 +3,7 @@
 # ASSUME: samples of a class are independent draws from that class's distribution.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,9 +15,9 @@ from gfscore.statistics import betting
 from gfscore.statistics.classes import ClassSamples, class_samples
 from gfscore.statistics.intervals import (
     correct_for_label_errors,
-    correct_mean_for_label_errors,
     empirical_bernstein_half_width,
     hoeffding_half_width,
+    least_mean,
     require_alpha,
     wrong_shares,
 )
@@ -25,6 +26,9 @@ from gfscore.statistics.tolerances import RANGE_TOLERANCE
 
 HALF = 0.5
 """Centre of [0, 1]: values minus it lie in [-1/2, 1/2]."""
+
+METHODS = ("betting", "clopper_pearson", "empirical_bernstein", "hoeffding")
+"""Interval methods; see lower_means."""
 
 
 class BoundedMeasure(Protocol):
@@ -65,8 +69,73 @@ class IntervalMethods(Protocol):
         ...
 
 
+class OneSidedBounds(ABC):
+    """One-sided confidence bounds of the K class values of one measure and of their aggregate, at any level.
+
+    They are made of lower bounds of means in [0, 1]: of the values rescaled to [0, 1], and for upper bounds of these
+    values mirrored, 1 - x.
+
+    Attributes
+    ----------
+    value_range : (float, float)
+        Lowest and highest value of the measure.
+    label_error_rates : ndarray of shape (K,) or None
+        Share of wrong labels that the bounds allow for.
+    """
+
+    value_range: tuple[float, float]
+    label_error_rates: NDArray[np.float64] | None
+
+    @property
+    @abstractmethod
+    def n(self) -> NDArray[np.int64]:
+        """Samples per class, (K,)."""
+
+    @abstractmethod
+    def _lower_means(self, alpha: float, *, mirrored: bool, pooled: bool = False) -> NDArray[np.float64]:
+        """Lower bounds (K,) of the class means in [0, 1]; where `pooled`, (1,) of the mean over all samples."""
+
+    def lower(self, alpha: float) -> NDArray[np.float64]:
+        """Lower bounds (K,) of the class values, each with confidence at least 1 - alpha for its class alone."""
+        lowest, highest = self.value_range
+        low = lowest + (highest - lowest) * self._lower_means(alpha, mirrored=False)
+        if self.label_error_rates is None:
+            return low
+        corrected, _ = correct_for_label_errors(low, low, self.label_error_rates, value_range=self.value_range)
+        return corrected
+
+    def upper(self, alpha: float) -> NDArray[np.float64]:
+        """Upper bounds (K,) of the class values, each with confidence at least 1 - alpha for its class alone."""
+        lowest, highest = self.value_range
+        high = lowest + (highest - lowest) * (1 - self._lower_means(alpha, mirrored=True))
+        if self.label_error_rates is None:
+            return high
+        _, corrected = correct_for_label_errors(high, high, self.label_error_rates, value_range=self.value_range)
+        return corrected
+
+    def lower_aggregate(self, alpha: float) -> float:
+        """Lower bound of the aggregate, the mean over all samples, with confidence at least 1 - alpha.
+
+        Computed from all samples together, without a union bound over classes. It is conditional on the numbers of
+        samples per class, which may be fixed by design or random.
+        """
+        lowest, highest = self.value_range
+        low = float(self._lower_means(alpha, mirrored=False, pooled=True)[0])
+        if self.label_error_rates is not None and self.n.sum() > 0:
+            low = float(least_mean(low, self.label_error_rates, n=self.n))
+        return lowest + (highest - lowest) * low
+
+    def upper_aggregate(self, alpha: float) -> float:
+        """Upper bound of the aggregate, with confidence at least 1 - alpha, made as `lower_aggregate`."""
+        lowest, highest = self.value_range
+        high = 1 - float(self._lower_means(alpha, mirrored=True, pooled=True)[0])
+        if self.label_error_rates is not None and self.n.sum() > 0:
+            high = 1 - float(least_mean(1 - high, self.label_error_rates, n=self.n))
+        return lowest + (highest - lowest) * high
+
+
 @dataclass(frozen=True)
-class ClassBounds:
+class ClassBounds(OneSidedBounds):
     """Confidence bounds of the K class values of one measure, at any level.
 
     Parameters
@@ -106,10 +175,11 @@ class ClassBounds:
             raise InputError(f"interval method {self.method!r} is unknown; choose one of {', '.join(METHODS)}")
         if not self.value_range[0] < self.value_range[1]:
             raise InputError(f"value_range must be two numbers, the lowest first, got {self.value_range}")
-        unit = np.concatenate([self._unit(self.samples), self._unit(self.largest)])
+        values = np.concatenate([self.samples.values, self.largest.values])
+        unit = self._unit(values)
         outside = (unit < -RANGE_TOLERANCE) | (unit > 1 + RANGE_TOLERANCE)
         if outside.any():
-            value = np.concatenate([self.samples.values, self.largest.values])[outside.argmax()]
+            value = values[outside.argmax()]
             raise InputError(f"value {value} lies outside the range {self.value_range}; no interval holds for it")
         if self.method == "clopper_pearson":
             at_an_end = (np.abs(unit) <= RANGE_TOLERANCE) | (np.abs(unit - 1) <= RANGE_TOLERANCE)
@@ -125,16 +195,6 @@ class ClassBounds:
     def largest(self) -> ClassSamples:
         """The samples with their largest possible values, for upper bounds."""
         return self.samples if self.upper_samples is None else self.upper_samples
-
-    def lower(self, alpha: float) -> NDArray[np.float64]:
-        """Lower bounds (K,) of the class values, each with confidence at least 1 - alpha for its class alone."""
-        low, _ = self.ends(self._one_side(self._unit(self.samples), alpha), np.ones(len(self.n)))
-        return low
-
-    def upper(self, alpha: float) -> NDArray[np.float64]:
-        """Upper bounds (K,) of the class values, each with confidence at least 1 - alpha for its class alone."""
-        _, high = self.ends(np.zeros(len(self.n)), 1 - self._one_side(1 - self._unit(self.largest), alpha))
-        return high
 
     def interval(self, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Simultaneous confidence intervals of all class values.
@@ -159,47 +219,14 @@ class ClassBounds:
         alpha_of_side = alpha / (2 * len(self.n))
         return self.lower(alpha_of_side), self.upper(alpha_of_side)
 
-    def lower_aggregate(self, alpha: float) -> float:
-        """Lower bound of the aggregate, the mean over all samples, with confidence at least 1 - alpha.
-
-        Computed from all samples together, without a union bound over classes. It is conditional on the numbers of
-        samples per class, which may be fixed by design or random.
-        """
-        low, _ = self.aggregate_ends(self._together(self._unit(self.samples), alpha), 1.0, n=self.n)
-        return low
-
-    def upper_aggregate(self, alpha: float) -> float:
-        """Upper bound of the aggregate, with confidence at least 1 - alpha, made as `lower_aggregate`."""
-        _, high = self.aggregate_ends(0.0, 1 - self._together(1 - self._unit(self.largest), alpha), n=self.n)
-        return high
-
-    def ends(
-        self, low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bounds of the class values, from bounds `low` and `high` (K,) of the means rescaled to [0, 1]."""
+    def _unit(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         lowest, highest = self.value_range
-        low = lowest + (highest - lowest) * low
-        high = lowest + (highest - lowest) * high
-        if self.label_error_rates is None:
-            return low, high
-        return correct_for_label_errors(low, high, self.label_error_rates, value_range=self.value_range)
+        return (values - lowest) / (highest - lowest)
 
-    def aggregate_ends(self, low: float, high: float, *, n: NDArray[np.integer]) -> tuple[float, float]:
-        """Bounds of the aggregate, from bounds of the mean over `n` (K,) samples rescaled to [0, 1]."""
-        if self.label_error_rates is not None and n.sum() > 0:
-            low, high = map(float, correct_mean_for_label_errors(low, high, self.label_error_rates, n=n))
-        lowest, highest = self.value_range
-        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
-
-    def _unit(self, samples):
-        lowest, highest = self.value_range
-        return (samples.values - lowest) / (highest - lowest)
-
-    def _one_side(self, unit, alpha):
-        return _lower_means(METHODS[self.method], unit, self.n, alpha)
-
-    def _together(self, unit, alpha):
-        return float(_lower_means(METHODS_TOGETHER[self.method], unit, np.array([len(unit)]), alpha)[0])
+    def _lower_means(self, alpha: float, *, mirrored: bool, pooled: bool = False) -> NDArray[np.float64]:
+        values = 1 - self._unit(self.largest.values) if mirrored else self._unit(self.samples.values)
+        n = np.array([len(values)]) if pooled else self.n
+        return lower_means(self.method, ClassSamples(values, n), alpha, identical=not pooled)
 
 
 def bounds_of(
@@ -258,60 +285,48 @@ def bounds_of(
     )
 
 
-# ---- methods: lower bounds of the means of samples in [0, 1] ----
+def lower_means(method: str, samples: ClassSamples, alpha: float, *, identical: bool) -> NDArray[np.float64]:
+    """Lower confidence bounds of the means of samples in [0, 1].
 
+    Parameters
+    ----------
+    method : {"betting", "clopper_pearson", "empirical_bernstein", "hoeffding"}
+        How bounds are made; clopper_pearson is for values 0 and 1.
+    samples : ClassSamples
+        Values in [0, 1] up to rounding, in K classes.
+    alpha : float
+        Error probability of each bound.
+    identical : bool
+        Whether the samples of a class are identically distributed. Those of all classes together, as one class, are
+        not: Hoeffding's bound, the empirical Bernstein bound and constant bets do not need it, bets that depend on
+        earlier values do.
 
-def _lower_means(method, unit, n, alpha):
+    Returns
+    -------
+    ndarray of shape (K,), float64
+        Bounds in [0, 1], at most the mean; 0 for a class without samples.
+
+    Raises
+    ------
+    InputError
+        For an alpha outside (0, 1).
+    """
     require_alpha(alpha)
-    samples = ClassSamples(values=np.clip(unit, 0, 1), n=n)
-    mean = np.where(n > 0, samples.summary.mean, 0)
+    n = samples.n
+    values = np.clip(samples.values, 0, 1)
+    summary = ClassSamples(values, n).summary
+    mean = np.where(n > 0, summary.mean, 0)
+
+    if method == "betting" and identical:
+        low = betting.lower_bounds(values, n, alpha=alpha)
+    elif method == "betting":
+        low = HALF + betting.lower_mean_bounds(values[:, None] - HALF, bound=HALF, alpha=alpha)
+    elif method == "clopper_pearson":
+        bounds_of_counts = lower_shares if identical else lower_mean_shares
+        low = bounds_of_counts(np.round(mean * n), n, alpha=alpha)
+    elif method == "empirical_bernstein":
+        low = mean - empirical_bernstein_half_width(n, summary.variance, classes=1, alpha=2 * alpha, width=1)
+    else:
+        low = mean - hoeffding_half_width(n, classes=1, alpha=2 * alpha, width=1)
     # A bound that is computed sample by sample may exceed the mean; lowering it to the mean keeps the coverage.
-    return np.clip(np.minimum(method(samples, alpha), mean), 0, 1)
-
-
-def _betting(samples, alpha):
-    return betting.lower_bounds(samples.values, samples.n, alpha=alpha)
-
-
-def _clopper_pearson(samples, alpha):
-    successes = np.where(samples.n > 0, np.round(samples.summary.mean * samples.n), 0)
-    return lower_shares(successes, samples.n, alpha=alpha)
-
-
-def _empirical_bernstein(samples, alpha):
-    summary = samples.summary
-    half_width = empirical_bernstein_half_width(summary.n, summary.variance, classes=1, alpha=2 * alpha, width=1)
-    return _below(summary, half_width)
-
-
-def _hoeffding(samples, alpha):
-    return _below(samples.summary, hoeffding_half_width(samples.n, classes=1, alpha=2 * alpha, width=1))
-
-
-def _below(summary, half_width):
-    # A class without samples has mean NaN and an infinite half-width.
-    return np.where(summary.n > 0, summary.mean, 0) - half_width
-
-
-def _constant_betting(samples, alpha):
-    return HALF + betting.lower_mean_bounds(samples.values[:, None] - HALF, bound=HALF, alpha=alpha)
-
-
-def _clopper_pearson_together(samples, alpha):
-    return lower_mean_shares(np.round(samples.values.sum()), samples.n, alpha=alpha)
-
-
-METHODS = {
-    "betting": _betting,
-    "clopper_pearson": _clopper_pearson,
-    "empirical_bernstein": _empirical_bernstein,
-    "hoeffding": _hoeffding,
-}
-"""Interval methods by name: lower bounds (K,) of the means of ClassSamples in [0, 1], each at level alpha."""
-
-METHODS_TOGETHER = METHODS | {"betting": _constant_betting, "clopper_pearson": _clopper_pearson_together}
-"""Interval methods for the samples of all classes together, which are independent but not identically distributed.
-
-Hoeffding's bound, the empirical Bernstein bound and constant bets do not need identical distributions; bets that depend
-on earlier values do.
-"""
+    return np.clip(np.minimum(low, mean), 0, 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfscore.statistics.betting import MOST_AT_STAKE, PRIOR_VARIANCE, SMALLEST, TRUNCATION, bets
-from gfscore.statistics.class_bounds import HALF, ClassBounds
+from gfscore.statistics.class_bounds import HALF, ClassBounds, OneSidedBounds
 from gfscore.statistics.classes import ClassSamples
 from gfscore.statistics.intervals import empirical_bernstein_half_width, hoeffding_half_width, last_rejected
 from gfscore.statistics.proportions import lower_mean_shares, lower_shares
@@ -23,15 +23,55 @@ HALVINGS = 24
 
 
 @dataclass(frozen=True)
-class ExpectedBounds:
-    """Predicted confidence bounds for a larger number of samples, returned by `expected_bounds`.
+class _Expected:
+    # Classes rescaled to [0, 1]: atoms (K, ATOMS), predicted numbers of samples n (K,), variance (K,), and standard
+    # errors (K,) by which future means lie above the present ones.
 
-    Has the methods and the `n` of ClassBounds, so that gate statistics accept either.
+    atoms: NDArray[np.float64]
+    n: NDArray[np.int64]
+    variance: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Future means (K,)."""
+        error = np.sqrt(self.variance / np.maximum(self.n, 1))
+        return np.clip(self.atoms.mean(axis=1) + self.deviation * error, 0, 1)
+
+    def pooled(self) -> Self:
+        """The samples of all classes as one class, whose quantile function gives its atoms."""
+        n = self.n
+        total = max(n.sum(), 1)
+        weights = np.repeat(n / (total * ATOMS), ATOMS)
+        order = np.argsort(self.atoms, axis=None)
+        area = np.append(0, np.cumsum((self.atoms.ravel() * weights)[order]))
+        shares = np.append(0, np.cumsum(weights[order]))
+        pooled_atoms = np.diff(np.interp(np.linspace(0, 1, ATOMS + 1), shares, area)) * ATOMS
+
+        between = n * (self.atoms.mean(axis=1) - pooled_atoms.mean()) ** 2
+        squares = (np.maximum(n - 1, 0) * self.variance + between).sum()
+        variance = squares / max(total - 1, 1)
+        # The deviation of the sum of all samples, in standard errors of as many samples of one class.
+        deviation = np.sqrt(n * self.variance) @ self.deviation / np.sqrt(max(total * variance, SMALLEST))
+        return replace(
+            self,
+            atoms=pooled_atoms[None, :],
+            n=n.sum(keepdims=True),
+            variance=np.array([variance]),
+            deviation=np.array([deviation]),
+        )
+
+
+@dataclass(frozen=True)
+class ExpectedBounds(OneSidedBounds):
+    """Predicted confidence bounds for a larger number of samples, returned by `expected_bounds`.
 
     Attributes
     ----------
-    observed : ClassBounds
-        Bounds from the present samples.
+    value_range, method, label_error_rates
+        See ClassBounds.
+    present : ndarray of shape (K,), int64
+        Present samples per class.
     smallest_atoms, largest_atoms : ndarray of shape (K, ATOMS), float64
         Atoms of each class, rescaled to [0, 1]: for lower bounds, and for upper ones.
     variance : ndarray of shape (K,), float64
@@ -42,7 +82,10 @@ class ExpectedBounds:
         Numbers of standard errors by which the future mean of each class is supposed to lie above the present one.
     """
 
-    observed: ClassBounds
+    value_range: tuple[float, float]
+    method: str
+    label_error_rates: NDArray[np.float64] | None
+    present: NDArray[np.int64]
     smallest_atoms: NDArray[np.float64]
     largest_atoms: NDArray[np.float64]
     variance: NDArray[np.float64]
@@ -56,57 +99,16 @@ class ExpectedBounds:
     @property
     def n(self) -> NDArray[np.int64]:
         """Samples per class, (K,); 0 for a class without present samples."""
-        present = self.observed.n
-        return np.where(present > 0, np.maximum(present, self.samples), 0)
+        return np.where(self.present > 0, np.maximum(self.present, self.samples), 0)
 
-    def lower(self, alpha: float) -> NDArray[np.float64]:
-        """Expected lower bounds (K,) of the class values, each at level alpha for its class alone."""
-        low, _ = self.observed.ends(self._one_side(self.smallest_atoms, alpha, self.deviation), np.ones(len(self.n)))
-        return low
-
-    def upper(self, alpha: float) -> NDArray[np.float64]:
-        """Expected upper bounds (K,) of the class values, each at level alpha for its class alone."""
-        low_of_complement = self._one_side(1 - self.largest_atoms, alpha, -self.deviation)
-        _, high = self.observed.ends(np.zeros(len(self.n)), 1 - low_of_complement)
-        return high
-
-    def lower_aggregate(self, alpha: float) -> float:
-        """Expected lower bound of the aggregate, at level alpha."""
-        low, _ = self.observed.aggregate_ends(self._together(self.smallest_atoms, alpha, self.deviation), 1.0, n=self.n)
-        return low
-
-    def upper_aggregate(self, alpha: float) -> float:
-        """Expected upper bound of the aggregate, at level alpha."""
-        low_of_complement = self._together(1 - self.largest_atoms, alpha, -self.deviation)
-        _, high = self.observed.aggregate_ends(0.0, 1 - low_of_complement, n=self.n)
-        return high
-
-    def _one_side(self, atoms, alpha, deviation):
-        return self._predicted(_PREDICTIONS, _Expected(atoms, self.n, self.variance, deviation), alpha)
-
-    def _together(self, atoms, alpha, deviation):
-        n = self.n
-        total = n.sum()
-        if total == 0:
-            return 0.0
-        # The samples of all classes as one class, whose quantile function gives its atoms.
-        weights = np.repeat(n / (total * ATOMS), ATOMS)
-        order = np.argsort(atoms, axis=None)
-        area = np.append(0, np.cumsum((atoms.ravel() * weights)[order]))
-        shares = np.append(0, np.cumsum(weights[order]))
-        pooled = np.diff(np.interp(np.linspace(0, 1, ATOMS + 1), shares, area)) * ATOMS
-
-        between = n * (atoms.mean(axis=1) - pooled.mean()) ** 2
-        squares = (np.maximum(n - 1, 0) * self.variance + between).sum()
-        variance = squares / max(total - 1, 1)
-        # The deviation of the sum of all samples, in standard errors of as many samples of one class.
-        deviation_of_sum = np.sqrt(n * self.variance) @ deviation / np.sqrt(max(total * variance, SMALLEST))
-        one_class = _Expected(pooled[None, :], np.array([total]), np.array([variance]), np.array([deviation_of_sum]))
-        return float(self._predicted(_PREDICTIONS_TOGETHER, one_class, alpha)[0])
-
-    def _predicted(self, predictions, expected, alpha):
-        low = predictions[self.observed.method](expected, alpha)
-        return np.clip(np.where(expected.n > 0, low, 0), 0, 1)
+    def _lower_means(self, alpha: float, *, mirrored: bool, pooled: bool = False) -> NDArray[np.float64]:
+        if mirrored:
+            expected = _Expected(1 - self.largest_atoms, self.n, self.variance, -self.deviation)
+        else:
+            expected = _Expected(self.smallest_atoms, self.n, self.variance, self.deviation)
+        if pooled:
+            expected = expected.pooled()
+        return _expected_lower_means(self.method, expected, alpha, identical=not pooled)
 
 
 def expected_bounds(observed: ClassBounds) -> ExpectedBounds:
@@ -127,7 +129,10 @@ def expected_bounds(observed: ClassBounds) -> ExpectedBounds:
     # The variance of a single sample is unknown.
     variance = np.nan_to_num(observed.samples.summary.variance / width**2, nan=PRIOR_VARIANCE)
     return ExpectedBounds(
-        observed,
+        value_range=observed.value_range,
+        method=observed.method,
+        label_error_rates=observed.label_error_rates,
+        present=observed.n,
         smallest_atoms=np.clip((atoms(observed.samples) - lowest) / width, 0, 1),
         largest_atoms=np.clip((atoms(observed.largest) - lowest) / width, 0, 1),
         variance=variance,
@@ -161,42 +166,23 @@ def atoms(samples: ClassSamples) -> NDArray[np.float64]:
     return result
 
 
-@dataclass(frozen=True)
-class _Expected:
-    # Classes rescaled to [0, 1]: atoms (K, ATOMS), predicted numbers of samples n (K,), variance (K,), and standard
-    # errors (K,) by which future means lie above the present ones.
-
-    atoms: NDArray[np.float64]
-    n: NDArray[np.int64]
-    variance: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """Future means (K,)."""
-        error = np.sqrt(self.variance / np.maximum(self.n, 1))
-        return np.clip(self.atoms.mean(axis=1) + self.deviation * error, 0, 1)
-
-
-def _hoeffding(expected, alpha):
-    half_width = hoeffding_half_width(expected.n, classes=1, alpha=2 * alpha, width=1)
-    return expected.mean - half_width
+def _expected_lower_means(method: str, expected: _Expected, alpha: float, *, identical: bool) -> NDArray[np.float64]:
+    # Predictions (K,) of lower_means of class_bounds.
+    n = expected.n
+    mean = expected.mean
+    if method == "betting":
+        low = _adaptive_betting(expected, alpha) if identical else _constant_betting(expected, alpha)
+    elif method == "clopper_pearson":
+        bounds_of_counts = lower_shares if identical else lower_mean_shares
+        low = bounds_of_counts(mean * n, n, alpha=alpha)
+    elif method == "empirical_bernstein":
+        low = mean - empirical_bernstein_half_width(n, expected.variance, classes=1, alpha=2 * alpha, width=1)
+    else:
+        low = mean - hoeffding_half_width(n, classes=1, alpha=2 * alpha, width=1)
+    return np.clip(np.where(n > 0, low, 0), 0, 1)
 
 
-def _empirical_bernstein(expected, alpha):
-    half_width = empirical_bernstein_half_width(expected.n, expected.variance, classes=1, alpha=2 * alpha, width=1)
-    return expected.mean - half_width
-
-
-def _clopper_pearson(expected, alpha):
-    return lower_shares(np.where(expected.n > 0, expected.mean * expected.n, 0), expected.n, alpha=alpha)
-
-
-def _clopper_pearson_together(expected, alpha):
-    return lower_mean_shares(expected.mean * expected.n, expected.n, alpha=alpha)
-
-
-def _betting(expected, alpha):
+def _adaptive_betting(expected: _Expected, alpha: float) -> NDArray[np.float64]:
     # Log wealth against m after n values: n times its mean growth, plus `deviation` standard deviations.
     n = expected.n
     target = np.log(1 / alpha)
@@ -210,8 +196,8 @@ def _betting(expected, alpha):
     return last_rejected(rejects, np.zeros(len(n)), np.ones(len(n)), halvings=HALVINGS)
 
 
-def _constant_betting(expected, alpha):
-    # Like `_betting`, but for one class and constant bets, whose wealths are averaged.
+def _constant_betting(expected: _Expected, alpha: float) -> NDArray[np.float64]:
+    # Like `_adaptive_betting`, but for one class and constant bets, whose wealths are averaged.
     values = expected.atoms[0]
     n = expected.n[0]
     target = np.log(1 / alpha)
@@ -223,13 +209,3 @@ def _constant_betting(expected, alpha):
         return np.logaddexp.reduce(log_wealth) - np.log(len(fractions)) >= target
 
     return last_rejected(rejects, np.zeros(1), np.ones(1), halvings=HALVINGS)
-
-
-_PREDICTIONS = {
-    "betting": _betting,
-    "clopper_pearson": _clopper_pearson,
-    "empirical_bernstein": _empirical_bernstein,
-    "hoeffding": _hoeffding,
-}
-
-_PREDICTIONS_TOGETHER = _PREDICTIONS | {"betting": _constant_betting, "clopper_pearson": _clopper_pearson_together}
