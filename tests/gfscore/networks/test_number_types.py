@@ -304,4 +304,4 @@ def test_the_copy_is_compared_in_float32_in_batches_that_memory_holds():
     with torch.inference_mode():
         logits = network(torch.from_numpy(pixels)).numpy()
     inference.require_agreement(classifier, images, logits, where="net")
-    assert passes[:4] == [(5, False), (3, False), (2, False), (2, False)]
+    assert passes == [(5, False), (3, False), (2, False), (2, False), (1, False)]

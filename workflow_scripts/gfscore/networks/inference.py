@@ -195,8 +195,9 @@ def require_agreement(
     """
     words = []
     if classifier.network is not None and classifier.number_type != FLOAT32:
-        words.append(search_agreement(classifier, images, logits, where=where))
-        logits = searched_logits(classifier, images)
+        searched = searched_logits(classifier, images)
+        words.append(search_agreement(classifier, searched, logits, where=where))
+        logits = searched
     original = classifier.original
     if original is not None:
         exact = np.concatenate([original.run(batch) for batch in images.batches(BATCH)])

@@ -206,16 +206,15 @@ def _networks_with_search(network: nn.Module | None) -> list[NetworkWithSearch]:
 # Agreement of network and search
 
 
-def search_agreement(classifier: Classifier, images: LabelledImages, logits: Logits, *, where: object) -> str:
+def search_agreement(classifier: Classifier, searched: Logits, logits: Logits, *, where: object) -> str:
     """Difference between the float32 copy that attacks search with and the logits of a network, in words.
 
     Parameters
     ----------
     classifier : Classifier
         Its network has a search.
-    images : LabelledImages
-    logits : ndarray
-        Logits (N, K) of the images by the network as it is.
+    searched, logits : ndarray
+        Logits (N, K) of the same images by the search alone, and by the network as it is.
     where : object
         The model, for messages.
 
@@ -226,7 +225,7 @@ def search_agreement(classifier: Classifier, images: LabelledImages, logits: Log
     """
     number_type = classifier.number_type
     largest = float(np.abs(logits).max())
-    difference = searched_logits(classifier, images).astype(np.float64) - logits
+    difference = searched.astype(np.float64) - logits
     distance = float(np.abs(difference).max()) / (largest or 1.0)
     module = _networks_with_search(classifier.network)[0]
     # NaN, for which every comparison is false, must be refused too.
