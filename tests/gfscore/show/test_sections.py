@@ -266,9 +266,9 @@ def test_an_upper_bound_of_nrgc_is_that_of_all_classes_where_one_alone_may_be_th
 def test_a_constant_classifier_stands_last_and_is_marked():
     model = {"dataset": "toy", "threat": "none", "mapper": "vae", "n": 9}
     rows = [
-        {"model": "blind", "tolerance": 1.0, "constant": True},
-        {"model": "weak", "tolerance": 0.2, "constant": False},
-        {"model": "good", "tolerance": 0.9, "constant": False},
+        {"model": "blind", "tolerance": 1.0, "censored": 1.0, "constant": True},
+        {"model": "weak", "tolerance": 0.2, "censored": 0.1, "constant": False},
+        {"model": "good", "tolerance": 0.9, "censored": 0.75, "constant": False},
     ]
     for constant, expected in ((True, ["–", "–", "yes"]), (False, None)):
         made = [model | row | {"constant": row["constant"] and constant} for row in rows]
@@ -283,4 +283,5 @@ def test_a_constant_classifier_stands_last_and_is_marked():
             assert "Constant" not in titles
         else:
             assert [row[2] for row in table.rows] == ["good", "weak", "blind"]
+            assert [row[titles.index("Censored")] for row in table.rows] == ["0.750", "0.100", "1.00"]
             assert [row[titles.index("Constant")] for row in table.rows] == expected

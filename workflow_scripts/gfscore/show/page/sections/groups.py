@@ -14,6 +14,7 @@ PROJECTED = (
     "deviation",
     "coupling",
     "coupling_entropy",
+    "censored",
     "agreement",
     "accuracy",
     "decoded_accuracy",
