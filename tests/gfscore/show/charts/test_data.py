@@ -403,9 +403,19 @@ def test_similarity_stands_below_and_chance_above_the_diagonal():
     rows.loc[errors.index, "p_value"] = [0.02, 0.5, 0.5, 0.5, 0.5, 0.5]
     assert of("similarity", tables, "clean")[1].kind == "not_alike"
     few = rows[rows["class_index"].isna() | (rows["class_index"] < 3)]
-    assert of("similarity", {"similarities": few}, "clean")[1].kind == "alike_not_settled"
+    assert of("similarity", tables | {"similarities": few}, "clean")[1].kind == "alike_not_settled"
     without_samples = rows.assign(n=rows["n"].where(rows["class_index"].isna() | (rows["class_index"] < 3), 0))
-    assert of("similarity", {"similarities": without_samples}, "clean")[1].kind == "alike_not_settled"
+    assert of("similarity", tables | {"similarities": without_samples}, "clean")[1].kind == "alike_not_settled"
+
+
+def test_models_whose_similarity_is_not_compared_are_said():
+    tables = error_tables(models=4)
+    pairs = tables["similarities"]
+    last = pairs[["first", "second"]].eq("none/model_3").any(axis=1)
+    assert last.any()
+    tables |= {"similarities": pairs[~last], "class_scores": scores_of([[0.5] * 10] * 4, measure="clean")}
+    words = drawing_of(CHARTS["similarity"], subject_of(tables, "clean")).words
+    assert words.note.startswith("Models: the first 3 of the 4 in the audit.")
 
 
 # ---- radii, targets, distances, pictures ----

@@ -23,7 +23,7 @@ SIMILARITIES = Table(
     columns=(
         EVALUATED_DATASET,
         MEASURE,
-        Column("first", pa.string(), "threat/model"),
+        Column("first", pa.string(), "threat/model, one of the first confusions.models of the audit"),
         Column("second", pa.string(), "threat/model"),
         Column("similarity", pa.string(), "how alike is measured, see gfscore.audit.classwise.similarity"),
         Column("class_index", pa.int32(), "class, 0..K-1, whose samples alone are compared; null for all together"),
@@ -182,10 +182,10 @@ def _against_chance(value: float, chance: NDArray[np.float64]) -> Similarity:
 def similarity_table(
     predictions: Iterable[Predictions], class_names: Sequence[str], settings: ConfusionSettings
 ) -> pd.DataFrame:
-    """Table `similarities` of all pairs of models, by measure.
+    """Table `similarities` of all pairs of the first models, by measure.
 
     Compares the samples that both models have: all together, and, for the agreement, also by class. Measures with
-    several rows per sample are left out.
+    several rows per sample are left out, and so are all but the first `settings.models` models.
 
     Parameters
     ----------

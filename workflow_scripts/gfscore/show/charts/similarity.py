@@ -19,7 +19,8 @@ NO_PAIR = {"cosine": None, "what": None, "p": None, "n": None}
 def similarities(subject: Subject) -> pd.DataFrame:
     """Cosine of class-wise predictions of every pair of models below the diagonal, its mean under shuffling above it.
 
-    `p` of a pair (errors alone) is adjusted by Benjamini-Hochberg over the pairs; NaN elsewhere.
+    `p` of a pair (errors alone) is adjusted by Benjamini-Hochberg over the pairs; NaN elsewhere. `models` are those
+    compared, the first of the `models_of_audit`.
     """
     from gfscore.statistics.multiple_tests import false_discovery
 
@@ -49,7 +50,8 @@ def similarities(subject: Subject) -> pd.DataFrame:
             names_of_pair = {"first": names[first], "second": names[second]}
             cells_of_kinds.append({"kind": title, **names_of_pair, "errors_alone": kind == "error_cosine", **cell})
     frame = pd.DataFrame(cells_of_kinds).astype({"cosine": float, "p": float})
-    return frame.assign(models=len(models), classes=classes)
+    models_of_audit = subject.rows("class_errors")["label"].nunique()
+    return frame.assign(models=len(models), models_of_audit=models_of_audit, classes=classes)
 
 
 def alike(frame: pd.DataFrame) -> Finding:
@@ -98,15 +100,16 @@ CHART = Chart(
     title="Similarity of the models",
     question="Do models share weaknesses?",
     section="class",
-    tables=("similarities",),
+    tables=("similarities", "class_errors"),
     data=similarities,
     draw=draw,
     panels=True,
     finding=alike,
     shows="Cosine similarity of class-wise predictions; 1: the same, 0: nothing shared",
-    note="Below the diagonal: similarity of the pair. Above it: what chance gives, the mean when the second model's "
-    "classes are renamed at random; a similarity near it is no evidence of a common weakness. Second panel: without "
-    "the diagonal of the confusion matrices, so that being right does not count as being alike. Significantly: "
-    "permutation p, one-sided, by Benjamini-Hochberg over the pairs.",
+    note="Models: the first {models} of the {models_of_audit} in the audit. Below the diagonal: similarity of the "
+    "pair. Above it: what chance gives, the mean when the second model's classes are renamed at random; a similarity "
+    "near it is no evidence of a common weakness. Second panel: without the diagonal of the confusion matrices, so "
+    "that being right does not count as being alike. Significantly: permutation p, one-sided, by Benjamini-Hochberg "
+    "over the pairs.",
     order=8,
 )
