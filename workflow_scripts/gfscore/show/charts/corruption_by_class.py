@@ -41,9 +41,9 @@ def hardest_corruption(frame: pd.DataFrame) -> Finding:
     if valued.empty:
         return Finding("nothing_corrupted")
     means = valued["mean"]
-    lowest = float(valued["recall"].min())
     if valued["corruption"].nunique() > 1 and means.max() - means.min() <= TIE_TOLERANCE:
-        return Finding("corruptions_equal", numbers={"recall": float(means.iloc[0]), "lowest": lowest})
+        numbers = {"recall": float(means.iloc[0]), "lowest": float(valued["recall"].min())}
+        return Finding("corruptions_equal", numbers=numbers)
     least = valued.groupby("corruption")["recall"].transform("min")
     times = valued[valued["recall"] == least]["class"].value_counts()
     hardest = valued.iloc[0]
@@ -54,7 +54,7 @@ def hardest_corruption(frame: pd.DataFrame) -> Finding:
         "times": int(times.iloc[0]),
         "kinds": valued["corruption"].nunique(),
         **others_equal(times, times.iloc[0]),
-        "lowest": lowest,
+        "lowest": float(valued.loc[valued["corruption"] == hardest["corruption"], "recall"].min()),
     }
     return Finding("hardest_corruption", names, numbers)
 
