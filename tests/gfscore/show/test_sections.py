@@ -104,6 +104,20 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     assert tables["model_comparisons"][0][:2] == ["l2/net", "linf/net"]
 
 
+@pytest.mark.parametrize(
+    ("attribute", "title"), [(None, "Worst class"), ("age", "Worst class or group")], ids=["classes", "groups"]
+)
+def test_the_worst_class_or_group_of_a_verdict_is_called_so_and_may_be_not_settled(attribute, title):
+    made = audit_for_page(models=1, classes=3, calibrated=False)
+    (rule,) = made.audit.verdict.rules
+    models = [rule.models[0].model_copy(update={"worst_class": None})]
+    rule = rule.model_copy(update={"attribute": attribute, "models": models})
+    contents = contents_of(made, tables=made.tables, verdict=made.audit.verdict.model_copy(update={"rules": [rule]}))
+    (table,) = (detail.table for detail in of_certainty(contents) if detail and "decided" in detail.summary)
+    cells = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
+    assert cells[title] == "not settled"
+
+
 def test_no_rdi_is_said_to_show_that_the_measure_cannot_have():
     made = audit_for_page(models=2, classes=3, calibrated=False)
     summary = made.tables.model_summary

@@ -144,6 +144,20 @@ def test_every_tied_worst_class_is_named_whatever_rounding_does(values, worst):
     assert classes.worst_classes(values).tolist() == worst
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "worst"),
+    [
+        ([0.1, 0.3, np.nan], [0.2, 0.9, np.nan], [0]),
+        ([0.1, 0.3], [0.3, 0.9], [0]),
+        ([0.1, 0.3], [0.4, 0.9], []),
+        ([0.1, 0.1, 0.1], [0.1, 0.1, 0.9], [0, 1]),
+        ([np.nan, 0.1], [np.nan, 0.9], [1]),
+    ],
+)
+def test_of_undecided_values_only_classes_that_surely_attain_the_minimum_are_the_worst(low, high, worst):
+    assert classes.worst_classes(low, high).tolist() == worst
+
+
 def test_worst_class_set_holds_every_class_that_may_be_the_worst():
     low, high = np.array([0.1, 0.3, 0.45, 0.0]), np.array([0.4, 0.6, 0.8, 1.2])
     # min U = .4: classes 0, 1 and 3 reach down to it, class 2 does not.

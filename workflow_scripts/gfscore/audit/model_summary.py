@@ -61,8 +61,12 @@ def _summary_columns() -> tuple[Column, ...]:
             "largest value that undecided samples allow: that of these samples surely lies between value and it",
         ),
         Column("wcr_most", pa.float64(), "largest wcr that undecided samples allow, as value_most"),
-        Column("wcr_class", pa.string(), "worst class, the first of ties"),
-        Column("wcr_tied", pa.list_(pa.string()), "all classes that attain the minimum"),
+        Column(
+            "wcr_class",
+            pa.string(),
+            "worst class, the first of ties; null where undecided samples leave several possible",
+        ),
+        Column("wcr_tied", pa.list_(pa.string()), "all classes that attain the minimum; none where wcr_class is null"),
         Column("worst_class_set", pa.list_(pa.string()), "classes that may be the worst, given the intervals"),
         Column("interval", pa.string(), "interval method"),
         Column("confidence", pa.float64(), "simultaneous confidence of the bounds, except those of value_alone"),
@@ -156,11 +160,11 @@ def _metrics(item: SampleValues, classes: pd.DataFrame, settings: DisparitySetti
             row[f"{metric.name}_low"], row[f"{metric.name}_high"] = bounds.get(metric.name, UNKNOWN)
 
     metrics_of_largest = metric_values(largest, lam=settings.fp_lambda)
-    worst = worst_classes(smallest.mean)
+    worst = worst_classes(smallest.mean, largest.mean)
     return row | {
         "value_most": metrics_of_largest["value"],
         "wcr_most": metrics_of_largest["wcr"],
-        "wcr_class": names[worst[0]],
+        "wcr_class": names[worst[0]] if len(worst) else None,
         "wcr_tied": [names[index] for index in worst],
         "worst_class_set": [names[index] for index in worst_class_set(low, high)] if item.fresh else [],
         "interval": classes["interval"].iloc[0],

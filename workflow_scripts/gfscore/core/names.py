@@ -17,6 +17,9 @@ REPLACEMENT = "\ufffd"
 JOINERS = "\u200c\u200d"
 """Characters within words of Persian and of Indian scripts, and within emoji; names that differ in them are refused."""
 
+NOT_SETTLED = "not settled"
+"""In place of a name where undecided samples leave several possible."""
+
 LONGEST_IN_SENTENCE = 80
 """Characters of the name of a model or class in a sentence, which few names exceed: a cut one may stand for several."""
 
@@ -234,7 +237,12 @@ def enumeration(words: Iterable[str]) -> str:
 
 
 def with_ties(names: Sequence[str]) -> str:
-    """The first of the names that share a place, and how many others do: "a", "a (tied with 2 others)"."""
+    """The first of the names that share a place, and how many others do: "a", "a (tied with 2 others)".
+
+    NOT_SETTLED without a name.
+    """
+    if len(names) == 0:
+        return NOT_SETTLED
     return f"{names[0]}{words_of_ties(len(names) - 1)}"
 
 

@@ -49,8 +49,9 @@ class GateVerdict:
     sentence : str
         The verdict with the rule and the number of models of each verdict.
     models : DataFrame
-        By model: verdict; value of the statistic with the bounds low and high that decide; worst_class; and
-        samples_needed, how many in each class would probably settle what is undecided, missing where that is unknown.
+        By model: verdict; value of the statistic, the smallest that undecided values allow, with the bounds low and
+        high that decide; worst_class, missing where these leave several possible; and samples_needed, how many in each
+        class would probably settle what is undecided, missing where that is unknown.
     """
 
     verdict: str

@@ -148,18 +148,21 @@ def require_values(values: ArrayLike) -> NDArray[np.float64]:
 # ---- worst classes, and differences between classes ----
 
 
-def worst_classes(values: ArrayLike) -> NDArray[np.int64]:
+def worst_classes(values: ArrayLike, most: ArrayLike | None = None) -> NDArray[np.int64]:
     """Classes that attain the minimum of the class values.
 
     Parameters
     ----------
     values : array_like of shape (K,)
         Class values, higher is better; NaN for a class without samples.
+    most : array_like of shape (K,), optional
+        The largest ones that undecided samples allow, of which `values` are the smallest.
 
     Returns
     -------
     ndarray of int64
-        Indices of all classes within TIE_TOLERANCE of the minimum, ascending.
+        Indices of all classes within TIE_TOLERANCE of the minimum, ascending; where samples are undecided, of those
+        that attain it whatever these are worth, perhaps none.
 
     Raises
     ------
@@ -169,7 +172,12 @@ def worst_classes(values: ArrayLike) -> NDArray[np.int64]:
     values = np.asarray(values, dtype=np.float64)
     if np.isnan(values).all():
         raise InputError("no class has samples, so there is no worst class; give at least one sample")
-    return np.flatnonzero(values <= np.nanmin(values) + TIE_TOLERANCE)
+    most = values if most is None else np.asarray(most, dtype=np.float64)
+    # Each class against the smallest value of all others.
+    smallest = np.nanargmin(values)
+    others = np.full(len(values), values[smallest])
+    others[smallest] = np.nanmin(np.append(np.delete(values, smallest), np.inf))
+    return np.flatnonzero(most <= others + TIE_TOLERANCE)
 
 
 def worst_class_set(low: ArrayLike, high: ArrayLike) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import beta
 
@@ -12,7 +13,7 @@ from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import DisparitySettings, IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of
-from gfscore.audit.verdicts.gate_rules import parsed_rules
+from gfscore.audit.verdicts.gate_rules import direction_of, parsed_rules
 from gfscore.audit.verdicts.judging import judge
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
@@ -145,8 +146,40 @@ def test_pass_takes_proofs_and_fail_takes_attacks(proven, survived, word):
     assert model.high == pytest.approx(min(upper(count, 100, ALPHA / 2) for count in survived))
 
 
-def test_of_classes_of_which_nothing_is_proven_the_one_that_attacks_leave_less_of_is_the_worst():
-    assert judged(band([0, 0, 0], [98, 60, 95], 100)).worst_class == "class 1"
+@pytest.mark.parametrize(
+    ("proven", "survived", "tied"),
+    [
+        ([10, 50, 60], [40, 80, 90], ["class 0"]),
+        # Attacks leave least of class 1, but nothing says that no other is weaker.
+        ([0, 0, 0], [98, 60, 95], []),
+        # The class that fails need not be the one of which least is proven.
+        ([0, 10, 60], [80, 12, 60], []),
+        ([30, 30, 30], [30, 30, 90], ["class 0", "class 1"]),
+    ],
+)
+def test_a_worst_class_is_named_where_open_samples_cannot_make_another_one_the_worst(proven, survived, tied):
+    values = band(proven, survived, 100)
+    assert judged(values).worst_class == (tied[0] if tied else None)
+    scores = class_score_table([values], names_of(values), intervals=INTERVALS, label_error_rates=None)
+    settings = DisparitySettings(permutations=99)
+    (row,) = model_summary_table([values], scores, {MODEL: {}}, settings, INTERVALS).to_dict("records")
+    assert row["wcr_tied"] == tied and pd.isna(row["wcr_class"]) == (not tied)
+
+
+@pytest.mark.parametrize("statistic", ["rdi", "nrgc", "fp", "class_mean", "value", "wcr", "class"])
+def test_a_statistic_lies_between_its_ends_whatever_open_samples_are_worth(statistic):
+    rng = np.random.default_rng(0)
+    values = band([62, 30, 70], [81, 90, 75], [100, 100, 200])
+    named = {"class": "class 1"} if statistic == "class" else {}
+    rule = gate_rule("band", statistic=statistic, **named | {direction_of(statistic): 0.3})
+    model = judged(values, rule)
+    assert model.value < model.value_most
+    is_open = values.high > values.low
+    for share in (0, 0, 0.5, 1, 1):
+        decided = np.where(is_open & (rng.random(3)[values.labels] < share), values.high, values.low)
+        known = judged(values_of(decided, decided, values.labels), rule)
+        assert known.value == known.value_most
+        assert model.value - 1e-12 <= known.value <= model.value_most + 1e-12
 
 
 def test_what_would_settle_several_models_with_open_samples():

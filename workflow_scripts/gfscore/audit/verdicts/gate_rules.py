@@ -267,6 +267,8 @@ class Statistic:
         Its name in a sentence.
     value : callable
         The number, from ClassValues; NaN where too few classes have samples.
+    ends : callable
+        Its smallest and largest value where samples are open, from ClassValues of their smallest and largest values.
     bounds : callable
         Its bounds `(low, high)`, from BoundsOfClasses and alpha. Each holds with probability at least 1 - alpha, not
         both together: a verdict can be wrong on one side only, the one that the truth is not on.
@@ -276,6 +278,7 @@ class Statistic:
 
     title: str
     value: Callable[[ClassValues], float]
+    ends: Callable[[ClassValues, ClassValues], Interval]
     bounds: Callable[[BoundsOfClasses, float], Interval]
     one_class: int | None = None
 
@@ -333,9 +336,16 @@ def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
             return math.nan
         return metric.compute(values.mean, counts=values.n, lam=lam)
 
+    def ends(smallest: ClassValues, largest: ClassValues) -> Interval:
+        present = smallest.n > 0
+        if present.sum() < metric.fewest_classes:
+            return math.nan, math.nan
+        return metric.interval(smallest.mean[present], largest.mean[present], counts=smallest.n[present], lam=lam)
+
     return Statistic(
         title=title,
         value=value,
+        ends=ends,
         bounds=lambda class_bounds, alpha: metric.bounds_at(class_bounds, alpha, lam=lam),
     )
 
@@ -355,6 +365,8 @@ def _decline() -> Statistic:
     return Statistic(
         title="largest decline of a class",
         value=value,
+        # The largest changes are the smallest declines.
+        ends=lambda smallest, largest: (value(largest), value(smallest)),
         bounds=bounds,
     )
 
@@ -370,6 +382,7 @@ def _class_value(title: str, index: int, *, one_class: int | None = None) -> Sta
     return Statistic(
         title=title,
         value=lambda values: values.mean[index],
+        ends=lambda smallest, largest: (smallest.mean[index], largest.mean[index]),
         bounds=lambda class_bounds, alpha: (class_bounds.lower(alpha)[index], class_bounds.upper(alpha)[index]),
         one_class=one_class,
     )

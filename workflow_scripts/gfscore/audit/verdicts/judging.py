@@ -44,6 +44,7 @@ from gfscore.core.names import class_phrase, enumeration
 from gfscore.core.numbers import counted
 from gfscore.core.software import software
 from gfscore.statistics.class_bounds import ClassBounds
+from gfscore.statistics.classes import worst_classes
 
 NOTE = (
     "The confidence covers the models listed here, judged on these samples at the looks that were planned. A model "
@@ -187,13 +188,21 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         missing = np.maximum(needed_per_class - bounds.n, 0)
         further_samples = int(missing.sum() if statistic.one_class is None else missing[statistic.one_class])
 
-    means = bounds.samples.summary.mean
+    smallest = bounds.samples.summary
+    largest = bounds.largest.summary
+    value = value_most = statistic.value(smallest)
+    if bounds.upper_samples is not None:
+        value, value_most = statistic.ends(smallest, largest)
+
     worst_class = None
-    if not np.isnan(means).all():
-        # Of classes with equal proven shares, the one that attacks leave less of.
-        lowest_first = np.lexsort((bounds.largest.summary.mean, means))
-        worst = np.nanargmax(means) if rule.statistic == FALSIFICATION else lowest_first[0]
-        worst_class = names[int(worst)]
+    if bounds.n.any():
+        lowest, highest = smallest.mean, largest.mean
+        if rule.statistic == FALSIFICATION:
+            lowest, highest = -highest, -lowest
+        # Of equal classes the first.
+        worst = np.lexsort((highest, lowest))[0]
+        if worst in worst_classes(lowest, highest):
+            worst_class = names[int(worst)]
 
     empty_classes = []
     for index in np.flatnonzero(bounds.n == 0).tolist():
@@ -214,8 +223,8 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         threat=candidate.threat,
         model=candidate.model,
         verdict=verdict,
-        value=float(statistic.value(bounds.samples.summary)),
-        value_most=float(statistic.value(bounds.largest.summary)),
+        value=float(value),
+        value_most=float(value_most),
         low=float(low),
         high=float(high),
         worst_class=worst_class,

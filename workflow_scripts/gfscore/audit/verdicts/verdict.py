@@ -115,11 +115,12 @@ class ModelVerdict(Record):
         Threat model and name of the model.
     verdict : {"PASS", "FAIL", "INCONCLUSIVE"}
     value, value_most : float
-        Statistic of the samples, with open samples at their smallest and at their largest possible value.
+        Smallest and largest value of the statistic of the samples that open samples allow; equal without any.
     low, high : float
         Bounds of the true statistic, each of which holds with probability 1 - alpha.
     worst_class : str or None
-        Class with the smallest value, or the largest falsification rate; None without samples.
+        Class, or group, with the smallest value, or the largest falsification rate; None without samples, and where
+        open samples leave several possible.
     samples : SampleCounts or None
     classes_without_samples : list of str
         Classes that the rule judges and that have no samples.
@@ -223,13 +224,6 @@ class RuleVerdict(Record):
         """Whether the rule demands a value of at least the threshold."""
         return self.direction == AT_LEAST
 
-    def most_of(self, model: ModelVerdict) -> float:
-        """Value of a model with open samples at their largest value.
-
-        For the worst class both ends are known; for a difference between classes only its interval is.
-        """
-        return model.value_most if self.statistic == WORST_CLASS else model.value
-
     @property
     def remarks(self) -> list[str]:
         """Remarks on samples that no class has, that have no value, or that repeat an image."""
@@ -248,8 +242,12 @@ class RuleVerdict(Record):
         return [model for model in self.models if model.verdict == verdict]
 
     def best_first(self, models: Iterable[ModelVerdict]) -> list[ModelVerdict]:
-        """Models by their value, the best first."""
-        return sorted(models, key=lambda model: model.value, reverse=self.more_is_better)
+        """Models by the value that they surely reach, the best first."""
+        return sorted(models, key=self.sure_value, reverse=self.more_is_better)
+
+    def sure_value(self, model: ModelVerdict) -> float:
+        """The worse end of a model's value, which it surely reaches whatever open samples are worth."""
+        return model.value if self.more_is_better else model.value_most
 
 
 class ModelRemark(Record):
@@ -361,7 +359,7 @@ class Judgement(Record):
         order = (PASS, INCONCLUSIVE, FAIL)
 
         def place(model: ModelVerdict) -> tuple[int, float]:
-            value = model.value if rule.more_is_better else -model.value
+            value = rule.sure_value(model) if rule.more_is_better else -rule.sure_value(model)
             if math.isnan(value):
                 value = -math.inf
             return order.index(verdicts[model.key]), -value

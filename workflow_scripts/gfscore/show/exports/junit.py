@@ -35,7 +35,7 @@ def write_junit(audit: str, verdict: Verdict, path: Path | str) -> None:
         question = f"{title} of {printable(rule.measure)} {limit}"
         for model in rule.models:
             highest = rule.range[1]
-            value = numbers.span(model.value, rule.most_of(model), highest)
+            value = numbers.span(model.value, model.value_most, highest)
             outcome = f"{title} {value}, bounds {numbers.interval(model.low, model.high, highest)}"
             if rule.statistic == WORST_CLASS and model.worst_class:
                 outcome += f" (class {printable(readable_class(model.worst_class))})"

@@ -391,23 +391,25 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
     if len(verdict.rules) > 1:
         about += f"; values of the first of {len(verdict.rules)} rules, signs of all"
 
-    # Of a worst class both ends are known; of a difference between classes the interval alone is.
     proven = rule.statistic == WORST_CLASS and measures[measure].kind.name == EVIDENCE_INTERVAL
     if proven:
         about += "; band: from what is proven to what attacks leave"
+    elif any(model.value_most > model.value for model in rule.models):
+        about += "; band: what undecided samples leave open"
     lowest, highest = rule.range
     rows = []
     for model in rule.models:
         if model.key in index.position:
             position = index.position[model.key]
+            is_range = proven or model.value_most > model.value
             track = Track(
                 index.labels[position],
                 index.short[position],
                 finite(model.value),
                 finite(model.low),
                 finite(model.high),
-                band=(model.value, model.value_most) if proven else None,
-                closed=proven,
+                band=(model.value, model.value_most) if is_range else None,
+                closed=is_range,
                 model=position,
                 verdict=verdicts[model.key],
                 highest=highest,

@@ -32,7 +32,7 @@ def render_index(verdicts: Mapping[str, Verdict], *, titles: Mapping[str, str]) 
             if rule.statistic == WORST_CLASS and shown_model.worst_class is not None:
                 # By its name, since the number of the worst class alone says little.
                 statistic = f"worst class {printable(readable_class(shown_model.worst_class))},"
-            value = span(shown_model.value, rule.most_of(shown_model), rule.range[1])
+            value = span(shown_model.value, shown_model.value_most, rule.range[1])
             best = f"{statistic} {value} ({printable(shown_model.model)})"
         row = {
             "name": name,

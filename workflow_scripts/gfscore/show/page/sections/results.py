@@ -9,7 +9,7 @@ from gfscore.audit.verdicts.gate_rules import INCONCLUSIVE
 from gfscore.audit.verdicts.verdict import ModelVerdict
 from gfscore.core import numbers
 from gfscore.core.labels import readable_class, readable_classes
-from gfscore.core.names import model_labels, with_ties
+from gfscore.core.names import NOT_SETTLED, model_labels, with_ties
 from gfscore.core.numbers import p_value
 from gfscore.show.page.elements import (
     CLASS,
@@ -191,14 +191,16 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
     yield _noise_floor(contents)
 
     rows = []
+    of_groups = any(rule.attribute for rule in contents.verdict.rules)
     for rule in contents.verdict.rules:
         for judged in rule.models:
-            row = {"dataset": "", "most": rule.most_of(judged), "highest": rule.range[1], "rule": rule.words}
+            row = {"dataset": "", "highest": rule.range[1], "rule": rule.words}
             rows.append({**judged.model_dump(), **row})
-    verdicts = pd.DataFrame(rows, columns=[*ModelVerdict.model_fields, "dataset", "most", "highest", "rule"])
+    verdicts = pd.DataFrame(rows, columns=[*ModelVerdict.model_fields, "dataset", "highest", "rule"])
     verdicts["label"] = model_labels(verdicts)
     verdicts["worst_class"] = verdicts["worst_class"].map(readable_class, na_action="ignore")
-    value = Column("Value", numbers.span, ("value", "most", "highest"))
+    verdicts.loc[verdicts["worst_class"].isna() & verdicts["value"].notna(), "worst_class"] = NOT_SETTLED
+    value = Column("Value", numbers.span, ("value", "value_most", "highest"))
     bounds = Column("Interval", numbers.interval, ("low", "high", "highest"))
 
     undecided = verdicts[verdicts["verdict"] == INCONCLUSIVE]
@@ -220,7 +222,7 @@ def of_certainty(contents: Contents) -> Iterator[Detail | None]:
         named("Verdict", "verdict"),
         value,
         bounds,
-        named("Worst class", "worst_class"),
+        named("Worst class or group" if of_groups else "Worst class", "worst_class"),
         named("Rule", "rule"),
     ]
     summary = "What the gate decided of each model"
