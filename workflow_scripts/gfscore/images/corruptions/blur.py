@@ -90,7 +90,9 @@ def motion_blur(
 def zoom_blur(images: NDArray[np.float64], parameters: tuple[float, float], rng: RowGenerators) -> NDArray[np.float64]:
     """Average the image with itself at growing zoom, about its centre. No random draw.
 
-    `parameters` are the end (excluded) and the step of the zoom factors, which begin at 1.
+    `parameters` are the end (excluded) and the step of the zoom factors, which begin at 1. The code that made the
+    published sets crops whole pixels before it enlarges them, which moves small images off their centre: CIFAR-10-C
+    changes about twice as much at severity 1, and a tenth more at severity 5.
     """
     del rng
     end, step = parameters
