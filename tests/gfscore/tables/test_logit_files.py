@@ -269,6 +269,25 @@ def test_a_row_without_an_identifier_is_refused(tmp_path, ending, names):
         read_labels_file(path)
 
 
+@pytest.mark.parametrize(("saved", "named"), [("npz", "npy"), ("npy", "npz")])
+def test_an_archive_and_an_array_are_told_by_their_content(tmp_path, saved, named):
+    path = tmp_path / f"a.{saved}"
+    if saved == "npz":
+        np.savez(path, logits=LOGITS)
+    else:
+        np.save(path, LOGITS)
+    renamed = path.rename(tmp_path / f"a.{named}")
+    with pytest.raises(InputError, match=rf"a\.{named}: not readable as .*; rename it to end in \.{saved}"):
+        read_logits_file(renamed, classes=CLASSES)
+
+
+def test_lists_without_rows_are_refused(tmp_path):
+    table = pa.table({"logits": pa.array([], pa.list_(pa.float32()))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"the column logits has no rows\); write the file again"):
+        read_logits_file(tmp_path / "a.parquet", classes=CLASSES)
+
+
 @pytest.mark.parametrize("labels", [np.array(5), np.zeros((4, 1, 2))])
 def test_labels_that_are_no_column_are_refused(tmp_path, labels):
     np.save(tmp_path / "l.npy", labels)

@@ -84,10 +84,11 @@ def opened(path: Path | str, *, mmap_mode: Literal["r"] | None = None) -> Any:
     Raises
     ------
     ValueError
-        For a file of another format; MalformedError for Python objects.
+        For a file of another format; MalformedError for Python objects, and for one of both formats that is named as
+        the other.
     """
     try:
-        return np.load(path, allow_pickle=False, mmap_mode=mmap_mode)
+        content = np.load(path, allow_pickle=False, mmap_mode=mmap_mode)
     except ValueError as error:
         # For an unknown format numpy assumes a pickle, and its message advises to allow pickles.
         if "unsafely" in str(error):
@@ -96,6 +97,13 @@ def opened(path: Path | str, *, mmap_mode: Literal["r"] | None = None) -> Any:
         if "object" in str(error).lower():
             raise _of_objects("the array") from error
         raise
+    if isinstance(content, np.lib.npyio.NpzFile):
+        if Path(path).suffix == ".npy":
+            content.close()
+            raise MalformedError("it is an archive of arrays", "rename it to end in .npz")
+    elif Path(path).suffix == ".npz":
+        raise MalformedError("it is one array, no archive", "rename it to end in .npy")
+    return content
 
 
 def declared_array(archive: np.lib.npyio.NpzFile, name: str, *, with_objects: bool = False) -> Header:

@@ -409,6 +409,8 @@ def _read_parquet(path: Path, _bare: str, _classes: Sequence[str]) -> Columns:
         if not is_list(column.type):
             columns[name] = column.to_numpy(zero_copy_only=False)
             continue
+        if not len(column):
+            raise ValueError(f"the column {name} has no rows")
         # Lists of equal length are an array (N, K).
         lengths = pc.list_value_length(column)
         if column.null_count or len(pc.unique(lengths)) > 1:
