@@ -20,7 +20,7 @@ from gfscore.audit.findings.finding import (
     first_findings,
 )
 from gfscore.audit.findings.templates import TEMPLATES
-from gfscore.audit.findings.words import SENTENCES
+from gfscore.audit.findings.words import FAILURES, SENTENCES
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import (
     findings_of,
@@ -202,19 +202,35 @@ def test_of_classes_that_are_all_level_none_alone_scores_lowest():
     assert "class 0 (tied with 3 others) scores lowest by" in found["no_weakest_class"].sentence
 
 
+@pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize(("high", "kind"), [(0.75, "no_weakest_class"), (0.4, "weakest_class")])
-def test_a_class_with_open_samples_is_named_with_both_ends_of_its_value(high, kind):
+def test_a_class_with_open_samples_is_named_with_both_ends_of_its_value(high, kind, settled):
     tables, verdict = disagreeing()
     scores = tables.class_scores
-    # Nothing is proven of two classes, and attacks leave less of the second; a third is known to be better.
-    for index, most in ((0, 0.7), (1, 0.3)):
+    # Nothing is proven of two classes, and attacks leave less of the second; a third is known to be better. Or something
+    # is proven of the first, so that the second is the weakest whatever open samples are worth.
+    for index, least, most in ((0, 0.35 if settled else 0.0, 0.7), (1, 0.0, 0.3)):
         columns = ["value", "value_most", "low", "high"]
-        scores.loc[scores["class_index"] == index, columns] = [0.0, most, 0.0, high]
+        scores.loc[scores["class_index"] == index, columns] = [least, most, 0.0, high]
     scores.loc[scores["class_index"] > 1, ["value", "value_most", "low", "high"]] = [0.6, 0.6, 0.5, 0.7]
     found = {finding.kind: finding for finding in findings_of(tables, verdict, MEASURES)}
     assert found[kind].subject["class"] == classes_of(scores)[1]
-    assert "0 to 0.300" in found[kind].sentence
+    assert ("0 to 0.300" if settled else "0, at most 0.300") in found[kind].sentence
+    assert found[kind].sentence.startswith(FAILURES) != settled
     assert "below" not in found[kind].sentence and "level with" not in found[kind].sentence
+
+
+def test_findings_on_smallest_values_say_that_undecided_samples_count_as_failures():
+    tables, verdict = disagreeing()
+    summary = tables.model_summary
+    # Models with a higher mean are less equal by RDI, more by NRGC.
+    summary["rdi"] = 0.1 * summary["value"]
+    summary["nrgc"] = 0.5 - 0.1 * summary["value"]
+    for most in (0.0, 0.1):
+        tables.class_scores["value_most"] = tables.class_scores["value"] + most
+        found = {finding.kind: finding.sentence for finding in findings_of(tables, verdict, MEASURES)}
+        for kind, start in (("order_reversed", "the order of"), ("metrics_disagree", "whether robustness costs")):
+            assert found[kind].startswith(f"{FAILURES}{start}" if most else start.capitalize())
 
 
 def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():

@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 from gfscore.audit.classwise.confusion import Predictions, confusion_tables
 from gfscore.audit.findings.finding import Finding
-from gfscore.audit.findings.words import FAILURES, OF_SIZES
+from gfscore.audit.findings.words import FAILURES, OF_ANY_VALUES
 from gfscore.core.identity import ALL, ModelName
 from gfscore.show.audit_charts import WHOLE, draw_chart, drawing_of, drawings
 from gfscore.show.charts import CHARTS
@@ -749,7 +749,11 @@ def test_titles_say_where_undecided_samples_count_as_failures():
     for decided in drawings(subject, undrawn=[], parts=[GREAT, "clean", WHOLE]):
         opened = drawing_of(decided.chart, replace(decided.subject, tables=undecided))
         before, after = decided.words.title, opened.words.title
-        if decided.chart.as_failures and decided.subject.measure != "clean" and decided.finding.kind not in OF_SIZES:
+        if (
+            decided.chart.as_failures
+            and decided.subject.measure != "clean"
+            and decided.finding.kind not in OF_ANY_VALUES
+        ):
             charts.add(decided.chart.name)
             assert after.lower() == f"{FAILURES}{before}".lower()
         else:

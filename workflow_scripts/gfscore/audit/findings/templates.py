@@ -159,6 +159,13 @@ def _classes_without_samples(subject: Subject, numbers: Numbers, _confidence: fl
     return f"Nothing is known of {names}: no samples, and {any_of_them} may be the weakest class"
 
 
+def _class_value(numbers: Numbers) -> str:
+    # Of a class that is the weakest where undecided samples count as failures, its value where they do comes first.
+    if numbers.get("as_failures") and numbers["most"] > numbers["value"]:
+        return f"{number(numbers['value'])}, at most {upper_bound(numbers['most'])}"
+    return span(numbers["value"], numbers["most"])
+
+
 def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
     sure = _with_confidence(confidence)
     # A class without samples may be weaker still.
@@ -175,7 +182,7 @@ def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None)
         often = f"; lowest in {_number_of(numbers['times'], numbers['models'])}"
     return (
         f"{class_phrase(subject['class'])} is the {weakest} of {_name(subject['model'])} at "
-        f"{span(numbers['value'], numbers['most'])} by {printable(subject['measure'])}{neighbour}; {suspects}{often}"
+        f"{_class_value(numbers)} by {printable(subject['measure'])}{neighbour}; {suspects}{often}"
     )
 
 
@@ -184,7 +191,7 @@ def _no_weakest_class(subject: Subject, numbers: Numbers, confidence: float | No
     return (
         f"No difference between classes of {_name(subject['model'])} can be shown{_with_confidence(confidence)}; "
         f"{class_phrase(subject['class'])}{words_of_ties(numbers.get('tied', 0))} scores lowest by "
-        f"{printable(subject['measure'])}, {span(numbers['value'], numbers['most'])} ({bounds})"
+        f"{printable(subject['measure'])}, {_class_value(numbers)} ({bounds})"
     )
 
 

@@ -33,8 +33,14 @@ OBJECTIVE_PHRASES = {
 FAILURES = "Undecided samples counted as failures, "
 """Start of sentences on the smallest values that undecided samples allow."""
 
-OF_SIZES = ("mean_rdi_few", "measures_few", "groups_small")
-"""Findings on numbers of models and samples, which hold whatever undecided samples are worth."""
+OF_ANY_VALUES = ("mean_rdi_few", "measures_few", "groups_small", "models_alike")
+"""Findings that hold whatever undecided samples are worth."""
+
+TEMPLATE_STARTS = (
+    *("No ", "All ", "Both ", "The only ", "The model that ", "The models that "),
+    *("The order of ", "Groups by ", "Whether "),
+)
+"""Starts of sentences that are words of the template, not names."""
 
 
 def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any], confidence: float | None) -> str:
@@ -53,15 +59,24 @@ def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any
         None where the statement is about the samples at hand.
     """
     template = SENTENCES[kind]
+    as_failures = quantities.get("as_failures") and kind not in OF_ANY_VALUES
     if not isinstance(template, str):
-        return capitalised(template(subject, quantities, confidence))
+        text = template(subject, quantities, confidence)
+        return FAILURES + lowered(text) if as_failures else capitalised(text)
 
-    if quantities.get("as_failures") and kind not in OF_SIZES:
+    if as_failures:
         # Abbreviations, such as RDI, keep their capitals.
         template = FAILURES + (template if template[:2].isupper() else template[0].lower() + template[1:])
     text = _FORMATTER.format(template, **subject, **quantities)
     text += words_of_ties(int(quantities.get("tied", 0)))
     return capitalised(text) if text.startswith("class ") else text
+
+
+def lowered(sentence: str) -> str:
+    """Sentence as it goes on behind other words: a first word of the template in small letters, a name as it is."""
+    if sentence.startswith(TEMPLATE_STARTS):
+        return sentence[:1].lower() + sentence[1:]
+    return sentence
 
 
 class _Formatter(Formatter):

@@ -10,6 +10,7 @@ from gfscore.audit.agreement.falsification import REFUTED, mean_scores_against_d
 from gfscore.audit.agreement.rank_correlations import rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.finding import Finding, FindingInWords, others_equal
+from gfscore.audit.findings.words import lowered
 from gfscore.audit.groups.scores import group_gaps
 from gfscore.audit.remedies.findings import finding_of, remedies_in_short
 from gfscore.audit.tables import AuditTables
@@ -31,7 +32,7 @@ from gfscore.core.labels import readable_classes
 from gfscore.core.names import model_count, model_labels
 from gfscore.measures import names_of_kind
 from gfscore.statistics.class_bounds import ClassBounds
-from gfscore.statistics.classes import ClassSamples, worst_class_set
+from gfscore.statistics.classes import ClassSamples, worst_class_set, worst_classes
 from gfscore.statistics.multiple_tests import is_significant
 from gfscore.statistics.tolerances import FEW_MODELS, TIE_TOLERANCE
 
@@ -48,9 +49,6 @@ KEY = ["threat", "model"]
 
 QUALIFYING_KINDS = ("passing_model_falls", "no_attack", "passes_on_attacks", "few_samples")
 """Kinds of findings that are appended to the verdict's sentence, because it would mislead without them."""
-
-TEMPLATE_STARTS = ("No ", "All ", "Both ", "The only ", "The model that ", "The models that ")
-"""Starts of sentences that are words of the template, not names."""
 
 
 def with_findings(verdict: Verdict, tables: AuditTables, measures: Measures) -> Verdict:
@@ -88,13 +86,6 @@ def qualifying_sentences(findings: Sequence[FindingInWords]) -> list[str]:
         if finding.kind in QUALIFYING_KINDS:
             sentences.append(finding.sentence)
     return sentences
-
-
-def lowered(sentence: str) -> str:
-    """Sentence as it goes on behind "But": a first word of the template in small letters, a name as it is."""
-    if sentence.startswith(TEMPLATE_STARTS):
-        return sentence[:1].lower() + sentence[1:]
-    return sentence
 
 
 def findings_of(tables: AuditTables, verdict: Judgement, measures: Measures) -> list[Finding]:
@@ -181,7 +172,13 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
         rho, clear = rank_relation(models["value"], models["attacked"])
         if clear and rho < 0:
             subject = {"measure": name, "source": models["source"].iloc[0]}
-            yield Finding("order_reversed", subject, {"rho": rho, "models": len(models)})
+            finding = Finding("order_reversed", subject, {"rho": rho, "models": len(models)})
+            yield _of_smallest_values(finding, tables, [name, *names] if reference is measured else [name])
+
+
+def _of_smallest_values(finding: Finding, tables: AuditTables, measures: Sequence[str]) -> Finding:
+    # A finding on the smallest values that undecided samples of these measures allow says so where there are any.
+    return finding.as_failures() if any(map(tables.undecided, measures)) else finding
 
 
 def _passes_on_attacks(tables: AuditTables, verdict: Judgement, measures: Measures) -> Iterator[Finding]:
@@ -307,10 +304,16 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str, *,
     lowest = measured.iloc[0]
     following = measured.iloc[1]
     times = 0
+    settled = True
     for rows_of_model in models.values():
         measured_of_model = rows_of_model[rows_of_model["n"] > 0]
-        ties = measured_of_model["value"] <= measured_of_model["value"].min() + TIE_TOLERANCE
-        times += int((measured_of_model.loc[ties, "class_name"] == lowest["class_name"]).any())
+        values = measured_of_model["value"]
+        most = measured_of_model["value_most"]
+        is_lowest = measured_of_model["class_name"] == lowest["class_name"]
+        times += int(is_lowest[values <= values.min() + TIE_TOLERANCE].any())
+        surely = is_lowest.iloc[worst_classes(values, most)].any()
+        possibly = is_lowest[values <= most.min() + TIE_TOLERANCE].any()
+        settled &= bool(surely == possibly)
     is_open = measured["value_most"] > measured["value"]
     numbers = {
         "value": lowest["value"],
@@ -336,7 +339,8 @@ def _of_classes(class_scores: pd.DataFrame, verdict: Judgement, measure: str, *,
     }
     different = measured["low"].max() > measured["high"].min()
     confidence = None if math.isnan(lowest["confidence"]) else float(lowest["confidence"])
-    yield Finding("weakest_class" if different else "no_weakest_class", subject, numbers, confidence)
+    finding = Finding("weakest_class" if different else "no_weakest_class", subject, numbers, confidence)
+    yield finding if settled else finding.as_failures()
 
 
 def _of_few_samples(class_scores: pd.DataFrame, measure: str) -> Iterator[Finding]:
@@ -371,7 +375,8 @@ def _of_groups(tables: AuditTables, judged: str) -> Iterator[Finding]:
         "models": len(gaps[KEY].drop_duplicates()),
         "compared": len(gaps),
     }
-    yield Finding("groups_differ", subject, numbers, float(widest["confidence"]))
+    finding = Finding("groups_differ", subject, numbers, float(widest["confidence"]))
+    yield _of_smallest_values(finding, tables, [judged])
 
 
 # ---- models ----
@@ -404,7 +409,8 @@ def _of_metrics(tables: AuditTables, measure: str) -> Iterator[Finding]:
         rho, clear = rank_relation(summary["value"], summary[metric])
         if clear_rdi and clear and rho_rdi * rho < 0:
             subject = {"measure": measure, "metric": metric}
-            yield Finding("metrics_disagree", subject, {"rdi": rho_rdi, "other": rho, "models": len(summary)})
+            finding = Finding("metrics_disagree", subject, {"rdi": rho_rdi, "other": rho, "models": len(summary)})
+            yield _of_smallest_values(finding, tables, [measure])
             return
 
 

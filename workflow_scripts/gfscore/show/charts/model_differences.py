@@ -70,6 +70,7 @@ CHART = Chart(
     data=differences,
     draw=draw,
     finding=decided,
+    as_failures=True,
     sentences={
         "models_differ": "{times} of {pairs:pairs} of models differ significantly, most {better} from {worse}, by "
         "{low:low} to {high:high}",
