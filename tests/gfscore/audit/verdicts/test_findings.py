@@ -358,27 +358,48 @@ def test_attacks_that_failed_do_not_prove_that_gradients_are_masked(proof, said)
 
 
 def test_that_calibration_fails_is_said_of_the_temperatures_that_were_chosen():
-    numbers = {"after": 0.5, "before": 0.6, "alone": 0.7}
+    numbers = {"after": 0.5, "before": 0.6, "alone": 0.7, "tied_objectives": 0}
     sentence = Finding("calibration_fails", {"measure": SCORE, "objective": "likelihood"}, numbers).sentence
     assert sentence.startswith("No calibration makes")
 
 
 @pytest.mark.parametrize(("known", "said"), [(4, False), (5, True)])
 def test_calibration_fails_only_where_models_are_enough_to_show_a_ranking(known, said):
+    findings = findings_of_calibration(before=0.6, after=0.5, accuracy_alone=0.7, known=known)
+    assert ("calibration_fails" in findings) is said
+
+
+def findings_of_calibration(*, before, after, accuracy_alone, known=6):
+    """Findings by kind of an audit of 6 models with two objectives of that agreement with robust accuracy."""
     tables, verdict = disagreeing(models=6)
     # Models of which no robust accuracy is known show nothing.
     places = tables.model_summary["model"].str.removeprefix("model_").astype(int)
     robust_accuracy = pd.Series(0.1 * places).where(places < known)
     calibration = Calibration(
         measure=SCORE,
-        agreement={ROBUST: Correlations(before=0.6, after=0.5)},
-        baseline={alone(ROBUST): 0.7},
+        agreement={ROBUST: Correlations(before=before, after=after)},
+        baseline={alone(ROBUST): accuracy_alone},
         models_digest="0" * 64,
     )
     summary = tables.model_summary.assign(robust_accuracy=robust_accuracy)
-    calibrated = replace(tables, model_summary=summary, calibration_results={"likelihood": calibration})
-    kinds = {item.kind for item in findings_of(calibrated, verdict, MEASURES)}
-    assert ("calibration_fails" in kinds) is said
+    results = {"likelihood": calibration, "attack_distance": calibration}
+    calibrated = replace(tables, model_summary=summary, calibration_results=results)
+    return {item.kind: item for item in findings_of(calibrated, verdict, MEASURES)}
+
+
+def test_a_calibration_that_ranks_the_models_in_reverse_is_not_compared_with_what_is_worse():
+    findings = findings_of_calibration(before=-0.6, after=-0.2, accuracy_alone=-0.5)
+    assert "calibration_fails" not in findings
+    assert "\N{MINUS SIGN}0.200 at best" in findings["calibration_useless"].sentence
+    assert not {"calibration_fails", "calibration_useless"} & set(
+        findings_of_calibration(before=-0.6, after=0.2, accuracy_alone=-0.5)
+    )
+
+
+def test_objectives_that_fail_alike_are_said_to_be_tied():
+    findings = findings_of_calibration(before=0.5, after=0.5, accuracy_alone=0.3)
+    sentence = findings["calibration_fails"].sentence
+    assert "better than both" in sentence and "by likelihood (tied with 1 other);" in sentence
 
 
 def test_a_rate_of_refuted_scores_is_of_the_correct_samples():

@@ -42,6 +42,7 @@ RANKED = {
     "few_samples": (OPEN, "sure"),
     "undecided_models": (OPEN, "sure"),
     "calibration_fails": (OPEN, "trust"),
+    "calibration_useless": (OPEN, "trust"),
     "remedy_helps": (REMEDY, "help"),
     "remedy_not_shown": (REMEDY, "help"),
 }

@@ -132,9 +132,9 @@ SENTENCES: dict[str, str | Template] = {
     # of an audit
     "certificates_refuted": "Attacks broke {refuted:count} of {n:count} certificates of {measure:text}, more than "
     "chance allows: a defect, not a result",
-    "calibration_fails": "No calibration makes {measure:text} rank models by robust accuracy better than clean "
-    "accuracy or T = 1 do (Spearman {after:signed} at best, by {objective:objective}; clean accuracy {alone:signed}, "
-    "T = 1 {before:signed})",
+    "calibration_fails": "No calibration makes {measure:text} rank models by robust accuracy better than both clean "
+    "accuracy and T = 1 do (Spearman {after:signed} at best, by {objective:objective}{tied_objectives:ties}; clean "
+    "accuracy {alone:signed}, T = 1 {before:signed})",
     # which class
     "weakest_in_models": "{cls:class} scores lowest in {times} of {models:models}, significantly in {sure:count}",
     "weakest_class_open": "{cls:class} scores lowest in {times} of {models:models}, significantly in none",

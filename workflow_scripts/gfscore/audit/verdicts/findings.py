@@ -9,7 +9,7 @@ import pandas as pd
 from gfscore.audit.agreement.falsification import REFUTED, mean_scores_against_distances
 from gfscore.audit.agreement.rank_correlations import rank_relation
 from gfscore.audit.calibration.evidence import ROBUST, alone
-from gfscore.audit.findings.finding import Finding, FindingInWords, others_equal
+from gfscore.audit.findings.finding import Finding, FindingInWords, others_equal, ties
 from gfscore.audit.findings.words import lowered
 from gfscore.audit.groups.scores import group_gaps
 from gfscore.audit.remedies.findings import finding_of, remedies_in_short
@@ -470,12 +470,12 @@ def _of_calibration(tables: AuditTables) -> Iterator[Finding]:
     if accuracy_alone is None:
         return
 
-    no_better_than_accuracy = rho <= max(0, accuracy_alone)
     no_gain = uncalibrated is not None and uncalibrated >= rho
-    if no_better_than_accuracy or no_gain:
+    if rho <= 0 or accuracy_alone >= rho or no_gain:
         subject = {"objective": best, "measure": results[best].measure}
         numbers = {"after": rho, "before": uncalibrated, "alone": accuracy_alone}
-        yield Finding("calibration_fails", subject, numbers)
+        numbers["tied_objectives"] = ties(calibrated.values(), rho)
+        yield Finding("calibration_useless" if rho <= 0 else "calibration_fails", subject, numbers)
 
 
 def _of_remedies(tables: AuditTables) -> Iterator[Finding]:

@@ -44,6 +44,7 @@ SAID_BY = {
     "no_weakest_class": "class_heatmap",
     "score_refuted": "score_against_distance",
     "calibration_fails": "calibration_curves",
+    "calibration_useless": "calibration_curves",
 }
 """Chart whose title repeats a finding, by the kind of the finding; beside that chart its sentence is left out."""
 
