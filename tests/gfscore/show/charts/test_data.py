@@ -153,7 +153,11 @@ def test_classes_of_few_samples_do_not_keep_the_others_out_of_the_fairness_metri
     tables = {"group_metrics": pd.DataFrame(rows), "class_scores": scores_of([[0.5, 0.5]])}
     frame, finding = of("group_metrics", tables)
     assert frame["class"].nunique() == 40
-    assert (finding.kind, finding.subject["cls"]) == ("recall_differs", "c59")
+    assert (finding.kind, finding.subject["cls"]) == ("recall_differs_of_one", "c59")
+    rows += [row | {"model": "B", "value": 0.3} for row in rows]
+    _, finding = of("group_metrics", tables | {"group_metrics": pd.DataFrame(rows)})
+    expected = "Largest difference of recall between groups, mean over 2 models: c59 by side, 23 points"
+    assert finding.sentence == expected
 
 
 def test_attributes_are_drawn_by_class_that_differ_most_within_a_class():

@@ -251,7 +251,10 @@ SENTENCES: dict[str, str | Template] = {
     "{highest:text} {high}",
     "groups_alike": "No groups with enough samples differ",
     "groups_small": "No two groups have enough samples to be compared",
-    "recall_differs": "Largest difference of recall between groups: {cls:class} by {attribute:text}, {gap:points}",
+    "recall_differs": "Largest difference of recall between groups, mean over {models:models}: {cls:class} by "
+    "{attribute:text}, {gap:points}",
+    "recall_differs_of_one": "Largest difference of recall between groups: {cls:class} by {attribute:text}, "
+    "{gap:points}",
     "hardest_corruption": "{corruption:title}{tied_kinds:ties} costs most recall (to {recall}; of a single class down "
     "to {lowest}); the lowest class under {times} of {kinds} corruptions is {cls:class}",
     "corruptions_equal": "All corruptions leave the same recall, {recall} on average; of a single class down to "

@@ -42,8 +42,9 @@ def largest_difference(frame: pd.DataFrame) -> Finding:
         return Finding("groups_small")
     most = valued.loc[valued["value"].idxmax()]
     names = {"cls": str(most["class"]), "attribute": str(most["attribute"])}
-    numbers = {"gap": float(most["value"])}
-    return Finding("recall_differs", names, numbers | others_equal(valued["value"], most["value"]))
+    numbers = {"gap": float(most["value"]), "models": int(most["models"])}
+    kind = "recall_differs" if numbers["models"] > 1 else "recall_differs_of_one"
+    return Finding(kind, names, numbers | others_equal(valued["value"], most["value"]))
 
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
