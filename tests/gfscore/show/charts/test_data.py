@@ -844,7 +844,7 @@ def test_the_lowest_recall_of_a_class_is_under_the_corruption_that_the_sentence_
     frame = pd.DataFrame({"corruption": ["blur", "blur", "fog", "fog"], "class": ["x", "y"] * 2})
     frame = frame.assign(recall=[0.5, 0.4, 0.95, 0.05], mean=[0.45, 0.45, 0.5, 0.5])
     finding = CHARTS["corruption_by_class"].finding(frame)
-    assert finding.sentence.startswith("Blur costs most recall (to 0.450; of a single class down to 0.400)")
+    assert finding.sentence.startswith("Blur costs most recall (to 0.450 on average; of a single class down to 0.400)")
 
 
 def test_pairs_of_models_that_err_alike_may_be_tied():

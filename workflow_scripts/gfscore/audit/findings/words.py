@@ -255,8 +255,8 @@ SENTENCES: dict[str, str | Template] = {
     "{attribute:text}, {gap:points}",
     "recall_differs_of_one": "Largest difference of recall between groups: {cls:class} by {attribute:text}, "
     "{gap:points}",
-    "hardest_corruption": "{corruption:title}{tied_kinds:ties} costs most recall (to {recall}; of a single class down "
-    "to {lowest}); the lowest class under {times} of {kinds} corruptions is {cls:class}",
+    "hardest_corruption": "{corruption:title}{tied_kinds:ties} costs most recall (to {recall} on average; of a single "
+    "class down to {lowest}); the lowest class under {times} of {kinds} corruptions is {cls:class}",
     "corruptions_equal": "All corruptions leave the same recall, {recall} on average; of a single class down to "
     "{lowest}",
     "nothing_corrupted": "No class has a corrupted copy",
