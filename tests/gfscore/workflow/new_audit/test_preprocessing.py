@@ -70,6 +70,20 @@ def test_trials_show_images_as_the_network_takes_them():
     assert [t.accuracy for t in trials] == sorted((t.accuracy for t in trials), reverse=True)
 
 
+def test_a_preprocessing_is_tried_once_however_often_it_is_asked_for():
+    images, labels, shown = np.zeros((40, 3, 2, 2), dtype=np.float32), np.arange(40) % 2, []
+
+    def run(pictures):
+        shown.append(len(pictures))
+        return np.eye(2)[labels]
+
+    tried = LabelledPixels(run, images, labels)
+    final, _ = tried.trials_in_turns(candidates(3), first=40)
+    tried.trial("as asked", Preprocessing.named("imagenet"), where="net")
+    tried.logits(final[0].preprocessing, where="net")
+    assert shown == [40] * len(candidates(3))
+
+
 def test_the_best_is_chosen_where_it_is_surely_better_than_all():
     rows = np.arange(200)
     best, next_best = trial("a", rows < 150), trial("b", rows < 120)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,14 +63,19 @@ class LabelledPixels:
     logits_of: LogitsOf
     images: NDArray[np.float32]
     labels: NDArray[np.int64]
+    _logits: dict[Preprocessing, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
 
     def subset(self, rows: NDArray[np.integer]) -> LabelledPixels:
-        """Some of the images, by their rows."""
+        """Some of the images, by their rows, ascending."""
+        if len(rows) == len(self.labels):
+            return self
         return LabelledPixels(self.logits_of, self.images[rows], self.labels[rows])
 
     def logits(self, preprocessing: Preprocessing, *, where: str) -> NDArray[np.float32]:
-        """Logits (n, K) of the prepared images; `where` is the file that errors name."""
-        return self.logits_of(preprocessing.apply(self.images, where=where))
+        """Logits (n, K) of the prepared images, computed once; `where` is the file that errors name."""
+        if preprocessing not in self._logits:
+            self._logits[preprocessing] = self.logits_of(preprocessing.apply(self.images, where=where))
+        return self._logits[preprocessing]
 
     def trial(self, name: str, preprocessing: Preprocessing, *, where: str) -> Trial:
         """Trial of one preprocessing."""

@@ -131,7 +131,7 @@ def look_at(
         shown = LabelledPixels(network.logits, images, labels)
         pixels = _pixels(shown, model, classes=data.classes, seconds=seconds, request=request)
         pictures = pixels.preprocessing.apply(images, where=model.path)
-        logits = network.logits(pictures)
+        logits = shown.logits(pixels.preprocessing, where=model.path)
         check_logits(logits, labels, where=model.path)
         rows = spread_over(len(pictures), SAMPLES)
         tolerances = tolerances_of(opened.classifier.number_type)
