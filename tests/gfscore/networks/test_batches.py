@@ -13,6 +13,7 @@ from gfscore.networks.architectures import build_network
 from gfscore.networks.batches import CACHE_BYTES, ITEMS_AHEAD, MOST_IMAGES, computed_ahead, fitting_batch_size
 from gfscore.networks.classifier import Classifier, from_network
 from gfscore.networks.inference import extract_logits
+from gfscore.networks.wrappers import in_blocks
 
 
 def convolution(channels, out):
@@ -50,6 +51,15 @@ def test_a_network_of_functions_alone_is_counted_likewise():
     outer = nn.Sequential(Means())
     # The layer is seen, if not what it does inside: an image and three numbers.
     assert fitting_batch_size(from_network(outer), (3, 224, 224), "cpu") == 32
+
+
+@pytest.mark.parametrize(("batch", "expected"), [(1, 4), (3, 3), (16, 16)])
+def test_a_fixed_batch_is_filled_with_images_not_with_zeros(batch, expected):
+    """Five images fit, of a network with a layer of 6.6 MB per image, and of a function."""
+    network = from_network(in_blocks(convolution(3, 30).network, batch), batch=batch)
+    assert fitting_batch_size(network, (3, 224, 224), "cpu") == expected
+    function = Classifier("", None, 2, None, run=lambda images: images, batch=batch)
+    assert fitting_batch_size(function, (3, 224, 224), "cpu") == expected
 
 
 @pytest.mark.parametrize(("memory", "expected"), [(80 << 30, 512), (1 << 30, 8), (1 << 20, 1)])

@@ -92,6 +92,7 @@ def test_a_converted_graph_is_a_network_with_gradients_and_the_same_logits(tmp_p
     classifier = opened(manifest_of(path, "onnx", gradients=True, **changes))
     plain = opened(manifest_of(path, "onnx", **changes))
     assert plain.network is None and plain.classes == classifier.classes == 2
+    assert plain.batch == classifier.batch == (1 if batch == "n" else batch)
     np.testing.assert_allclose(classifier.logits(FLAT_IMAGES), plain.logits(FLAT_IMAGES), rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(classifier.original.run(FLAT_IMAGES), plain.logits(FLAT_IMAGES))
     images = torch.from_numpy(FLAT_IMAGES).requires_grad_()

@@ -53,6 +53,7 @@ def test_a_program_gives_the_logits_and_gradients_of_its_network(tmp_path, netwo
     (found,) = torch.autograd.grad(classifier.network(images)[:, 1].sum(), images)
     torch.testing.assert_close(found, wanted)
     assert 1 <= fitting_batch_size(classifier, (3, 8, 8), "cpu") <= 256
+    assert classifier.batch == (1 if batch == "any" else batch)
     assert classifier.classes == 4 and opened(path, outputs=[2, 0]).classes == 2
 
 

@@ -118,7 +118,9 @@ def computed_ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], device: str) -> int:
-    """Number of images per forward pass, by the size of the network: a power of two from 1 to MOST_IMAGES[device].
+    """Number of images per forward pass, by the size of the network.
+
+    A power of two from 1 to MOST_IMAGES[device]; of a network with a fixed batch size a multiple of that.
 
     The sizes of the layers are measured on a grey image. On a GPU the result also depends on the total memory, but not
     on the free memory: that varies, and another batch size changes the rounding of the logits.
@@ -138,6 +140,8 @@ def fitting_batch_size(classifier: Classifier, image_shape: tuple[int, ...], dev
         available = total // LAYERS_IN_MEMORY
     fitting = available // _bytes_of_largest_layer(classifier, image_shape)
     batch_size = min(max(fitting, 1), MOST_IMAGES[device])
+    if classifier.batch > 1:
+        return max(batch_size // classifier.batch, 1) * classifier.batch
     return 1 << int(math.log2(batch_size))
 
 
@@ -166,4 +170,5 @@ def _bytes_of_largest_layer(classifier: Classifier, image_shape: tuple[int, ...]
     finally:
         for hook in hooks:
             hook.remove()
-    return max(sizes, default=typical)
+    # The one image was filled up to a batch.
+    return math.ceil(max(sizes) / classifier.batch) if sizes else typical

@@ -70,6 +70,8 @@ class Classifier:
         Arithmetic in which attacks search (see gfscore.attacks.fast_search).
     threads : int
         Threads of the processor that it computes with.
+    batch : int
+        Images of one pass of a file that takes no other number: fewer are filled up. 1 where any number fits.
     """
 
     architecture: str
@@ -85,6 +87,7 @@ class Classifier:
     head: Head | None = None
     search: str = FLOAT32
     threads: int = 1
+    batch: int = 1
 
     @property
     def in_words(self) -> dict[str, str]:
@@ -211,6 +214,7 @@ def from_network(
     number_type: str = FLOAT32,
     outputs: str = "",
     one_column: bool = False,
+    batch: int = 1,
 ) -> Classifier:
     """Classifier of a torch module, which is set to eval mode.
 
@@ -218,7 +222,7 @@ def from_network(
     ----------
     network : torch.nn.Module
         From images (n, C, H, W) in [0, 1] to logits (n, K).
-    architecture, image_shape, classes, preprocessing, number_type, outputs, one_column
+    architecture, image_shape, classes, preprocessing, number_type, outputs, one_column, batch
         See the attributes of `Classifier`.
     """
     return Classifier(
@@ -230,6 +234,7 @@ def from_network(
         number_type=number_type,
         outputs=outputs,
         one_column=one_column,
+        batch=batch,
     )
 
 

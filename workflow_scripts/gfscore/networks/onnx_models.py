@@ -200,6 +200,7 @@ def _without_gradients(graph: GraphSession, logits: GraphLogits, run: Run, numbe
         outputs=logits.words,
         one_column=logits.one_column,
         head=head,
+        batch=graph.image_input.batch or 1,
     )
 
 

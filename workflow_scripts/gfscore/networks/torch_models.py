@@ -103,4 +103,5 @@ def with_preprocessing(
         number_type=number_type_of(network),
         outputs=logits.words,
         one_column=logits.one_column,
+        batch=batch or 1,
     )
