@@ -64,6 +64,8 @@ def test_undecided_values_widen_the_interval_to_what_they_may_be():
     of_high = audit_values(high, labels, value_range=(0, 3)).classes
     assert audit.classes["low"].equals(of_low["low"])
     assert audit.classes["high"].equals(of_high["high"])
+    assert "before them: undecided values at their smallest" in repr(audit)
+    assert "undecided" not in repr(audit_values(low, labels, value_range=(0, 3)))
 
 
 def test_nothing_known_decides_nothing():

@@ -16,13 +16,13 @@ from gfscore.audit.verdicts.findings import with_findings
 from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
-from gfscore.show.page.elements import ModelsAndClasses, text
+from gfscore.show.page.elements import AS_FAILURES, ModelsAndClasses, text
 from gfscore.show.page.first_screen import evidence_by_class, facts, first_screen
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
 from gfscore.show.page.sections.groups import of_groups
-from gfscore.show.page.sections.results import _numbers, of_certainty, of_models
+from gfscore.show.page.sections.results import _numbers, of_certainty, of_classes, of_models
 from gfscore.show.page.sections.trust import of_trust
 from gfscore.show.page.tracks import Track
 from gfscore.statistics.margins import SCALE
@@ -102,6 +102,25 @@ def test_models_of_one_name_are_told_apart_by_their_threat_model():
     # Both ends of what is known of a worst class; no bound beyond the end of the range.
     assert all(row[2] == "0.500 to 0.750" and row[3].endswith(" to 1.2533") for row in tables["verdict"])
     assert tables["model_comparisons"][0][:2] == ["l2/net", "linf/net"]
+
+
+@pytest.mark.parametrize("most", [0.0, 0.1])
+def test_tables_of_smallest_values_say_how_undecided_samples_count(most):
+    made = audit_for_page(models=2, classes=3, calibrated=False)
+    scores = made.tables.class_scores
+    tables = replace(made.tables, class_scores=scores.assign(value_most=scores["value"] + most))
+    contents = contents_of(made, tables=tables, verdict=made.audit.verdict)
+    saying = set()
+    for detail in (*of_models(contents), *of_classes(contents), *of_certainty(contents)):
+        for table in [] if detail is None else [detail.table, *detail.tables]:
+            if table is not None and AS_FAILURES in table.caption:
+                saying.add(table.name)
+            if table is not None and table.name == "Classes":
+                assert ("At most" in [column.title for column in table.columns]) == (most > 0)
+    expected = {"Classes by vulnerability", "Noise floor", *(f"Models by {name}" for name in made.audit.named)}
+    assert saying == (expected if most else set())
+    title = ranking.ranking_data(tables, ModelsAndClasses(scores), made.audit.named, 0.5)["clean"]["title"]
+    assert title.endswith("undecided samples counted as failures") == (most > 0)
 
 
 @pytest.mark.parametrize(

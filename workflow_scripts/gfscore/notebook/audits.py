@@ -78,7 +78,9 @@ class Audit:
     metrics : DataFrame
         By model: `value` (mean over all samples), `class_mean`, the disparities `rdi`, `nrgc`, ..., the worst class's
         value `wcr`, `fp`, each with its bounds `<metric>_low` and `<metric>_high` where it has any; `wcr_class`, and
-        with its ties `wcr_tied`; `worst_class_set`, the classes that may be the worst; and, of logits, accuracy.
+        with its ties `wcr_tied`; `worst_class_set`, the classes that may be the worst; and, of logits, accuracy. With
+        undecided values, numbers are of the smallest ones; where these leave several worst classes possible, none is
+        named.
     comparison : DataFrame
         By pair of models, the one with the larger mean first: difference of the means with simultaneous bounds low and
         high over all pairs, p of the pair alone and p_holm of all; classes in which either is larger, and surely so.
@@ -226,6 +228,8 @@ class Audit:
             f"{counted(models, 'model')}{shown}",
             f"in brackets: {percent(1 - self._audited.alpha)} intervals, joint for a model",
         ]
+        if any(values.bounded for values in self._audited.sample_values):
+            facts.append("before them: undecided values at their smallest")
         return "; ".join(facts)
 
     def __repr__(self) -> str:

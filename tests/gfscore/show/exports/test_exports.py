@@ -154,6 +154,17 @@ def test_table_of_classes_holds_every_value_and_the_mean():
     assert cells[0][-1] == f"{np.average(first['value'], weights=first['n']):.3f}"
 
 
+def test_tables_of_a_measure_with_samples_without_a_value_have_both_ends():
+    audit = audit_of()
+    scores = rows_of(audit.class_scores, "great-softmax")
+    text = class_table(scores.assign(value_most=scores["value"] + 0.1), GREAT, name="great-softmax")
+    assert "Ranges: open samples count" in text and "--" in cells_of(text)[0][1]
+    summary = rows_of(audit.model_summary, "great-softmax")
+    for most, written in ((0.0, False), (0.1, True)):
+        text = table_of_models(summary.assign(value_most=summary["value"] + most, wcr_tied=[["c0"]] * len(summary)))
+        assert ("Score at most" in text and "WCR at most" in text) == written
+
+
 def test_many_classes_stand_in_rows_of_a_long_table():
     audit = audit_of(models=2, classes=30, per_class=5, measures=("great-softmax",), permutations=19)
     text = class_table(audit.class_scores, GREAT, name="great-softmax")

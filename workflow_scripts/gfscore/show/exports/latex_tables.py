@@ -111,7 +111,8 @@ def model_table(
     frame = pd.DataFrame({"Model": uncalibrated["label"]})
     frame["Robust acc. (%)"] = uncalibrated["robust_accuracy"].map(_percentage, na_action=None)
     frame["Score"] = uncalibrated["value"]
-    if measure.undecided:
+    undecided = measure.undecided or _some_undecided(uncalibrated)
+    if undecided:
         frame["Score at most"] = uncalibrated["value_most"]
         notes.append("At most: open samples count at their largest value, elsewhere at their smallest.")
 
@@ -135,7 +136,7 @@ def model_table(
             continue
         frame[metric.title] = uncalibrated[metric.name]
         if metric.name == "wcr":
-            if measure.undecided:
+            if undecided:
                 frame[f"{metric.title} at most"] = uncalibrated["wcr_most"]
             frame["Worst class"] = uncalibrated["wcr_tied"].map(lambda names: with_ties(readable_classes(names)))
 
@@ -144,6 +145,11 @@ def model_table(
         ["robust_accuracy", "value"], ascending=False, kind="stable", na_position="last"
     )
     return latex_of(frame.loc[best_first.index], caption=" ".join(notes), label=f"tab:{name}-models")
+
+
+def _some_undecided(rows: pd.DataFrame) -> bool:
+    # Samples without a value are undecided in every measure.
+    return bool((rows["value_most"] > rows["value"]).any())
 
 
 def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
@@ -164,7 +170,7 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     means = _means_over_samples(uncalibrated, "value")
     best_first = means.sort_values(ascending=False, kind="stable").index
     notes = [f"{measure.title} ({name}) by class of {_models_and_dataset(uncalibrated)}."]
-    if measure.undecided:
+    if measure.undecided or _some_undecided(uncalibrated):
         most = uncalibrated.pivot(index="label", columns="class_index", values="value_most")
         by_class = by_class.combine(most, _ranges_in_words)
         means = _ranges_in_words(means, _means_over_samples(uncalibrated, "value_most"))

@@ -78,8 +78,12 @@ def ranking_data(
             metrics[metric.name] = _metric_of_models(metric, rows, limits)
             if measure.kind.name == EVIDENCE_INTERVAL and metric.name in BETWEEN_ENDS:
                 metrics[metric.name]["most"] = _column(rows, f"{metric.name}_most")
+        title = measure.description.title
+        # Of an evidence interval the script says which end a number is.
+        if tables.undecided(name) and measure.kind.name != EVIDENCE_INTERVAL:
+            title += ", undecided samples counted as failures"
         result[name] = {
-            "title": measure.description.title,
+            "title": title,
             "unit": measure.description.unit,
             "metrics": metrics,
         }

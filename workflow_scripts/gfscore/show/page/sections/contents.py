@@ -17,7 +17,7 @@ from gfscore.show.drawing.cells import grid_of
 from gfscore.show.drawing.layout import PHONE, WIDTH
 from gfscore.show.drawing.saving import page_markup
 from gfscore.show.drawing.theme import look
-from gfscore.show.page.elements import MOST_ROWS, Column, Detail, packed, table_of
+from gfscore.show.page.elements import AS_FAILURES, MOST_ROWS, Column, Detail, packed, table_of
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ class Contents:
         *,
         text: Sequence[str] = (),
         caption: str = "",
+        as_failures: bool = False,
         most: int = MOST_ROWS,
     ) -> Detail | None:
         """Rows of a table in details that are closed at first; None for a table without rows.
@@ -146,10 +147,15 @@ class Contents:
             Paragraphs above the table.
         caption : str
             Note above the table.
+        as_failures : bool
+            Whether numbers are made of the smallest values that undecided samples of the page's measure allow, which
+            the caption says where there are any.
         most : int
             Largest number of rows that are shown.
         """
         if frame.empty:
             return None
+        if as_failures and self.tables.undecided(self.measure):
+            caption = f"{caption} {AS_FAILURES}".lstrip()
         table = table_of(frame, title, name, columns, caption=caption, most=most)
         return Detail(summary, list(text), table=table)

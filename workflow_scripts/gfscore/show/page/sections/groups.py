@@ -82,7 +82,8 @@ def _gaps(contents: Contents) -> Detail | None:
         bounded("Interval", "gap_low", "gap_high"),
         valued("few samples", "small", yes),
     ]
-    return contents.table_details("Gaps between groups, the widest first", gaps, "group_scores", "Groups", columns)
+    summary = "Gaps between groups, the widest first"
+    return contents.table_details(summary, gaps, "group_scores", "Groups", columns, as_failures=True)
 
 
 def _corruption_errors(contents: Contents) -> Detail | None:

@@ -12,6 +12,7 @@ from gfscore.core.labels import readable_class, readable_classes
 from gfscore.core.names import NOT_SETTLED, model_labels, with_ties
 from gfscore.core.numbers import p_value
 from gfscore.show.page.elements import (
+    AS_FAILURES,
     CLASS,
     INTERVAL,
     MODEL,
@@ -79,7 +80,7 @@ def of_models(contents: Contents) -> Iterator[Detail | None]:
         if name in METRICS:
             columns.append(valued(METRICS[name].title, name))
     summary = f"Place of each model by every metric of {contents.measure}"
-    yield contents.table_details(summary, places, "metric_ranks", "Places", columns)
+    yield contents.table_details(summary, places, "metric_ranks", "Places", columns, as_failures=True)
 
 
 def _numbers(contents: Contents, measure: str) -> TableView | None:
@@ -114,6 +115,8 @@ def _numbers(contents: Contents, measure: str) -> TableView | None:
     ]
     confidence = numbers.percent(rows["confidence"].iloc[0])
     caption = f"Intervals ({confidence}) hold for all classes of a model together, that of the mean for it alone."
+    if contents.tables.undecided(measure):
+        caption += f" {AS_FAILURES}"
     return table_of(rows, f"Models by {measure}", "model_summary", columns, caption=caption, most=MOST_MODELS)
 
 
@@ -129,7 +132,7 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     scores = contents.rows_of_measure("class_scores")
     measure = contents.measures[contents.measure].description
     columns = [CLASS, MODEL, N, VALUE]
-    if measure.undecided:
+    if measure.undecided or contents.tables.undecided(contents.measure):
         columns.append(valued("At most", "value_most"))
     columns += [bounded("Interval", "low", "high", measure.value_range[1]), valued("Clean accuracy", "accuracy")]
     summary = f"Every class of every model by {contents.measure}, lowest first"
@@ -145,7 +148,7 @@ def of_classes(contents: Contents) -> Iterator[Detail | None]:
     ]
     summary = "Classes by their mean rank over models, the most vulnerable first"
     rows = ranks.sort_values(["mean_rank", "class_index"])
-    yield contents.table_details(summary, rows, "vulnerability", "Classes by vulnerability", columns)
+    yield contents.table_details(summary, rows, "vulnerability", "Classes by vulnerability", columns, as_failures=True)
     yield _errors(contents)
 
     targets = contents.rows("target_success")
@@ -258,6 +261,7 @@ def _noise_floor(contents: Contents) -> Detail | None:
         "Noise floor",
         columns,
         caption=caption,
+        as_failures=True,
         most=MOST_MODELS,
     )
 
