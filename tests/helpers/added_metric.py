@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gfscore.audit.metrics import BOUNDED
 from gfscore.audit.model_summary import MODEL_SUMMARY
-from gfscore.audit.verdicts.gate_rules import REFUSED_METRICS, STATISTICS, direction_of
+from gfscore.audit.verdicts.gate_rules import REFUSED_METRICS, STATISTICS, statistic_of
 from gfscore.core.files import write_json, write_text
 from gfscore.measures import named_measures
 from gfscore.show.exports.cards import model_cards
@@ -22,7 +22,9 @@ MEASURE = "great-softmax"
 
 def write_audit(folder):
     """Write table, verdict, page, model card and docs of an audit whose gate has a rule on every metric."""
-    rules = [gate_rule(MEASURE, statistic=metric.name, **{direction_of(metric.name): 0.1}) for metric in BOUNDED]
+    rules = [
+        gate_rule(MEASURE, statistic=metric.name, **{statistic_of(metric.name).direction: 0.1}) for metric in BOUNDED
+    ]
     made = audit_for_page(models=2, classes=4, per_class=20, permutations=19, rules=rules, measures=("clean", MEASURE))
     audit = made.audit
     write_table_and_csv(folder / "model_summary.parquet", MODEL_SUMMARY, audit.model_summary, identity={})

@@ -77,7 +77,7 @@ def shares_of_verdicts(declines, *, discordance, per_class, at_most, repeats, al
     """Shares of PASS, FAIL and INCONCLUSIVE in `repeats` simulated pairs of releases, a multiple of `at_once`."""
     rng = np.random.default_rng([seed, per_class, len(declines), round(1000 * discordance), round(1000 * at_most)])
     rule = RuleSettings(measure="robust", statistic=DECLINE, at_most=at_most, confidence=1 - alpha)
-    statistic = rule.statistic_of([], lam=0.5)
+    statistic = rule.statistic_of()
     shares = {"PASS": 0.0, "FAIL": 0.0, "INCONCLUSIVE": 0.0}
     for start in range(0, repeats, at_once):
         # Classes are bounded each for itself, so that those of many pairs of releases can be bounded at once.

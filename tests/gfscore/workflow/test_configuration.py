@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gfscore.audit.verdicts.gate_rules import STATISTICS, direction_of
+from gfscore.audit.verdicts.gate_rules import STATISTICS, statistic_of
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.workflow.config_files import marked, merge
 from gfscore.workflow.configuration import case_mistakes
@@ -225,7 +225,7 @@ def test_all_mistakes_are_listed_at_once_in_the_order_of_the_file():
         ([DECLINE], ["gate: 0: statistic", "last_release"]),
         (
             [
-                {"measure": "great-softmax", "statistic": name, direction_of(name): 0.5, "confidence": 0.9}
+                {"measure": "great-softmax", "statistic": name, statistic_of(name).direction: 0.5, "confidence": 0.9}
                 for name in STATISTICS
                 if name not in ("class", "falsification_rate", "group_gap", "decline")
             ],

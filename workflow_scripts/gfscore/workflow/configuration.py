@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gfscore.audit.settings import ATTACK_DISTANCE
-from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP, RuleSettings, range_of
+from gfscore.audit.verdicts.gate_rules import DECLINE, FALSIFICATION, GROUP_GAP, RuleSettings
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.core.settings import LOGARITHMS, PlainSettings
 from gfscore.measures import NamedMeasure
@@ -374,12 +374,11 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
     if classes and rule.class_ is not None and rule.class_ not in classes:
         yield ConfigMistake((*key_path, "class"), unknown_name("class", rule.class_, classes))
 
-    low, high = range_of(
-        rule.statistic,
+    statistic = rule.statistic_of(lam=audit.run.settings.disparity.fp_lambda)
+    low, high = statistic.value_range(
         audit.measures[rule.measure].description.value_range,
         # The number of classes is unknown if only the data contain their names.
-        classes=len(classes) if classes else math.inf,
-        lam=audit.run.settings.disparity.fp_lambda,
+        len(classes) if classes else math.inf,
     )
     if not low <= rule.threshold <= high:
         message = f"{rule.threshold:g} is outside the range of {rule.statistic} of {rule.measure}, {low:g} to {high:g}"

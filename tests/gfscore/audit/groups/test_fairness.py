@@ -19,7 +19,7 @@ from gfscore.audit.groups.fairness import (
 )
 from gfscore.audit.groups.grouping import Grouping
 from gfscore.audit.settings import BalancedSubsample, IntervalSettings
-from gfscore.audit.verdicts.gate_rules import GROUP_GAP, RuleSettings, range_of, statistic_of
+from gfscore.audit.verdicts.gate_rules import GROUP_GAP, RuleSettings, statistic_of
 from gfscore.measures import measure_of
 from gfscore.statistics.class_bounds import ClassBounds, bounds_of
 from gfscore.statistics.classes import class_samples
@@ -232,9 +232,9 @@ def test_the_balanced_subsample_depends_on_which_samples_there_are_and_not_on_th
 def test_the_gate_bounds_the_largest_difference_of_groups_like_the_rdi_of_classes():
     rule = RuleSettings(statistic=GROUP_GAP, attribute="age", measure="clean", at_most=0.1)
     assert rule.bounds_key == ("clean", GROUP_GAP, "age")
-    assert range_of(GROUP_GAP, (0.0, 2.0), classes=3, lam=0.5) == (0.0, 2.0)
-    statistic = rule.statistic_of([], lam=0.5)
-    rdi = statistic_of("rdi", class_names=[], lam=0.5)
+    statistic = rule.statistic_of()
+    rdi = statistic_of("rdi")
+    assert statistic.value_range((0.0, 2.0), 3) == (0.0, 2.0)
     assert statistic.title == "largest difference between the groups by age"
     samples = class_samples([0.1, 0.3, 0.5, 0.9], [0, 0, 1, 2], 3, seed=0)
     groups = ClassBounds(samples, (0.0, 1.0), "hoeffding")
@@ -244,7 +244,7 @@ def test_the_gate_bounds_the_largest_difference_of_groups_like_the_rdi_of_classe
 
 def test_the_bounds_of_a_largest_difference_hold_as_often_as_they_promise():
     alpha, runs = 0.1, 200
-    statistic = statistic_of(GROUP_GAP, attribute="age", class_names=[], lam=0.5)
+    statistic = statistic_of(GROUP_GAP, attribute="age")
     rng, shares = np.random.default_rng(5), np.array([0.9, 0.8, 0.55])
     intervals = IntervalSettings()
     missed = np.zeros(2)

@@ -13,7 +13,7 @@ from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import DisparitySettings, IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of
-from gfscore.audit.verdicts.gate_rules import direction_of, parsed_rules
+from gfscore.audit.verdicts.gate_rules import parsed_rules, statistic_of
 from gfscore.audit.verdicts.judging import judge
 from gfscore.core.identity import ModelName
 from gfscore.measures import named_measures
@@ -171,7 +171,7 @@ def test_a_statistic_lies_between_its_ends_whatever_open_samples_are_worth(stati
     rng = np.random.default_rng(0)
     values = band([62, 30, 70], [81, 90, 75], [100, 100, 200])
     named = {"class": "class 1"} if statistic == "class" else {}
-    rule = gate_rule("band", statistic=statistic, **named | {direction_of(statistic): 0.3})
+    rule = gate_rule("band", statistic=statistic, **named | {statistic_of(statistic).direction: 0.3})
     model = judged(values, rule)
     assert model.value < model.value_most
     is_open = values.high > values.low

@@ -14,7 +14,6 @@ from gfscore.audit.verdicts.gate_rules import (
     FALSIFICATION,
     BoundsKey,
     combine,
-    direction_of,
     parsed_rules,
     statistic_of,
     verdict_of,
@@ -112,7 +111,7 @@ def test_looks_are_recorded_and_said():
 @pytest.mark.parametrize("statistic", ["wcr", "class_mean"])
 def test_a_confidence_and_a_threshold_are_said_in_full(statistic):
     (rule,) = parsed_rules([RULE | {"statistic": statistic, "at_least": 0.9999999, "confidence": 0.9999999}])
-    words = rule.words("mean over classes")
+    words = rule.words
     assert "at least 0.9999999" in words
     assert "99.99999% confidence" in words
 
@@ -160,7 +159,7 @@ def test_classes_without_samples_are_named_whatever_the_verdict():
 def test_a_statistic_of_too_few_classes_with_samples_is_undecided(statistic, threshold, sizes):
     samples = class_samples(np.ones(sizes[0]), np.zeros(sizes[0], dtype=int), 2, seed=0)
     bounds = ClassBounds(samples, (-1.0 if statistic == "decline" else 0.0, 1.0), "hoeffding")
-    (rule,) = parsed_rules([gate_rule("great", statistic=statistic) | {direction_of(statistic): threshold}])
+    (rule,) = parsed_rules([gate_rule("great", statistic=statistic) | {statistic_of(statistic).direction: threshold}])
     judged = judging.judge([Candidate("none", "M", ["a", "b"], {rule.bounds_key: bounds})], [rule], lam=0.5)
     (model,) = judged.rules[0].models
     assert model.verdict == "INCONCLUSIVE"

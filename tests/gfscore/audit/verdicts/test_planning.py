@@ -248,7 +248,7 @@ ONE_NEAR = [0.85] + [0.95] * 99
 @pytest.mark.parametrize(("shares", "at_hand"), [(ALIKE, 40), (SPREAD, 60), (FAILING, 40), (ONE_NEAR, 60)], ids=str)
 def test_as_many_samples_as_are_asked_for_decide_about_every_other_time(shares, at_hand, added):
     """Whether classes pass or fail, one or several of them near the threshold."""
-    rng, statistic, threshold = np.random.default_rng(0), statistic_of("wcr", class_names=(), lam=0), 0.8
+    rng, statistic, threshold = np.random.default_rng(0), statistic_of("wcr"), 0.8
     classes = len(shares)
     right = np.round(np.array(shares) * at_hand).astype(int)
 

@@ -1,15 +1,14 @@
 """The rules of a gate: what a rule may judge, its settings, and its verdict from two bounds.
 
-A rule judges a statistic, one number made of the class values of a measure. Most statistics are metrics
-(`gfscore.audit.metrics`); the few that are none stand here. Imports nothing heavy, because config.yaml is checked
-with it.
+A rule judges a statistic, one number made of the class values of a measure: a metric (`gfscore.audit.metrics`) or one
+of a few others, each a function here. Imports nothing heavy, because config.yaml is checked with it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -48,10 +47,7 @@ ONE_CLASS = "class"
 DECLINE = "decline"
 """Statistic of the paired differences from an earlier release: the largest decline of a class."""
 
-OTHER_STATISTICS = {ONE_CLASS: 1, FALSIFICATION: -1, GROUP_GAP: -1, DECLINE: -1}
-"""Statistics besides the metrics -> 1 where more is better, -1 where less is."""
-
-STATISTICS = (*(metric.name for metric in BOUNDED), *OTHER_STATISTICS)
+STATISTICS = (*(metric.name for metric in BOUNDED), ONE_CLASS, FALSIFICATION, GROUP_GAP, DECLINE)
 """What a rule may judge."""
 
 REFUSED_METRICS = {name: metric.refusal for name, metric in METRICS.items() if metric.refusal}
@@ -82,7 +78,181 @@ class BoundsKey(NamedTuple):
     partition: str = CLASSES
 
 
-FALSIFICATION_TITLE = "falsification rate, a lower bound on the share of violations,"
+# ---- statistics ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistic:
+    """A number made of K class values, which a rule judges.
+
+    Parameters
+    ----------
+    title : str
+        Its name in a sentence.
+    direction : str
+        AT_LEAST where more is better, AT_MOST where less is.
+    value_range : callable
+        Its smallest and largest possible value, from the range of the measure and the number of classes or groups,
+        which is infinite where it is unknown.
+    value : callable
+        The number, from ClassValues; NaN where too few classes have samples.
+    ends : callable
+        Its smallest and largest value where samples are open, from ClassValues of their smallest and largest values.
+    bounds : callable
+        Its bounds `(low, high)`, from BoundsOfClasses and alpha. Each holds with probability at least 1 - alpha, not
+        both together: a verdict can be wrong on one side only, the one that the truth is not on.
+    one_class : int or None
+        Index of the class that it rests on alone; None for all classes.
+    quantity, partition : str
+        What is bounded, in which partition of the samples; see BoundsKey.
+    demand : str
+        Clause of a rule on it: a format string with title, measure, direction and threshold.
+    """
+
+    title: str
+    direction: str
+    value_range: Callable[[Interval, float], Interval]
+    value: Callable[[ClassValues], float]
+    ends: Callable[[ClassValues, ClassValues], Interval]
+    bounds: Callable[[BoundsOfClasses, float], Interval]
+    one_class: int | None = None
+    quantity: str = CLASS_VALUES
+    partition: str = CLASSES
+    demand: str = "{title} of {measure} is {direction} {threshold}"
+
+
+def statistic_of(
+    name: str,
+    *,
+    class_name: str | None = None,
+    attribute: str | None = None,
+    class_names: Sequence[str] = (),
+    lam: float = math.nan,
+) -> Statistic:
+    """Statistic of a gate by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of STATISTICS.
+    class_name : str, optional
+        Class that ONE_CLASS or FALSIFICATION is about; FALSIFICATION without one is about all samples together.
+    attribute : str, optional
+        Attribute whose groups GROUP_GAP compares.
+    class_names : sequence of str
+        Names of the K classes, which values and bounds of one class need.
+    lam : float, optional
+        Weight lambda of RDI in FP, which its range, values and bounds need.
+
+    Raises
+    ------
+    InputError
+        For an unknown class.
+    """
+    if name == ONE_CLASS:
+        return _class_mean(class_name, class_names)
+    if name == FALSIFICATION:
+        return _falsification_rate(class_name, class_names)
+    if name == GROUP_GAP:
+        return _group_gap(attribute)
+    if name == DECLINE:
+        return _decline()
+    return _of_metric(METRICS[name], lam)
+
+
+def _of_metric(metric: Metric, lam: float) -> Statistic:
+    def value(values: ClassValues) -> float:
+        if (values.n > 0).sum() < metric.fewest_classes:
+            return math.nan
+        return metric.compute(values.mean, counts=values.n, lam=lam)
+
+    def ends(smallest: ClassValues, largest: ClassValues) -> Interval:
+        present = smallest.n > 0
+        if present.sum() < metric.fewest_classes:
+            return math.nan, math.nan
+        return metric.interval(smallest.mean[present], largest.mean[present], counts=smallest.n[present], lam=lam)
+
+    return Statistic(
+        title=metric.gate_title or metric.title,
+        direction=AT_LEAST if metric.direction > 0 else AT_MOST,
+        value_range=lambda measure_range, classes: metric.value_range(*measure_range, classes=classes, lam=lam),
+        value=value,
+        ends=ends,
+        bounds=lambda class_bounds, alpha: metric.bounds_at(class_bounds, alpha, lam=lam),
+        demand=metric.gate_demand or Statistic.demand,
+    )
+
+
+def _group_gap(attribute: str | None) -> Statistic:
+    return replace(
+        _of_metric(RDI, lam=0.0),
+        title=f"largest difference between the groups by {attribute}",
+        quantity=GROUP_GAP,
+        partition=str(attribute),
+    )
+
+
+def _class_mean(class_name: str | None, class_names: Sequence[str]) -> Statistic:
+    def index() -> int:
+        if class_name not in class_names:
+            raise InputError(f"gate: {unknown_name('class', class_name, class_names)}")
+        return class_names.index(class_name)
+
+    return Statistic(
+        title=f"mean of class {class_name}",
+        direction=AT_LEAST,
+        value_range=lambda measure_range, classes: measure_range,
+        value=lambda values: values.mean[index()],
+        ends=lambda smallest, largest: (smallest.mean[index()], largest.mean[index()]),
+        bounds=lambda class_bounds, alpha: (class_bounds.lower(alpha)[index()], class_bounds.upper(alpha)[index()]),
+        one_class=index() if class_names else None,
+    )
+
+
+def _falsification_rate(class_name: str | None, class_names: Sequence[str]) -> Statistic:
+    title = "falsification rate, a lower bound on the share of violations,"
+    if class_name is None:
+        # All samples are one class, so that no union over classes widens the bounds.
+        class_mean = replace(_class_mean(ALL_SAMPLES, [ALL_SAMPLES]), partition=ALL_SAMPLES)
+    else:
+        class_mean = _class_mean(class_name, class_names)
+        title += f" of class {class_name}"
+    return replace(
+        class_mean,
+        title=title,
+        direction=AT_MOST,
+        value_range=lambda measure_range, classes: (0.0, 1.0),
+        quantity=FALSIFICATION,
+    )
+
+
+def _decline() -> Statistic:
+    # Class values are differences, later less earlier: the class that declined most has the smallest one.
+    def value_range(measure_range: Interval, classes: float) -> Interval:
+        width = measure_range[1] - measure_range[0]
+        return -width, width
+
+    def value(values: ClassValues) -> float:
+        if not values.n.any():
+            return math.nan
+        # Subtracted, so that no change is 0 and not -0.
+        return 0.0 - float(WCR.value(values.mean[values.n > 0]))
+
+    def bounds(class_bounds: BoundsOfClasses, alpha: float) -> Interval:
+        low, high = WCR.bounds_at(class_bounds, alpha, lam=0.0)
+        return -high, -low
+
+    return Statistic(
+        title="largest decline of a class",
+        direction=AT_MOST,
+        value_range=value_range,
+        value=value,
+        # The largest changes are the smallest declines.
+        ends=lambda smallest, largest: (value(largest), value(smallest)),
+        bounds=bounds,
+        quantity=DECLINE,
+        demand="no class declines in {measure} by more than {threshold} since the last release",
+    )
 
 
 # ---- settings ----
@@ -155,7 +325,7 @@ class RuleSettings(Sparse):
             raise refusal(f"a rule needs one threshold, either {' or '.join(DIRECTIONS)}; give one")
 
         # The other direction would pass the worst classifiers and fail the best.
-        direction = direction_of(self.statistic)
+        direction = self.statistic_of().direction
         if thresholds != [direction]:
             better = "more" if direction == AT_LEAST else "less"
             statistic = f"{self.statistic} of {self.measure}"
@@ -184,15 +354,10 @@ class RuleSettings(Sparse):
     @property
     def bounds_key(self) -> BoundsKey:
         """Bounds that the rule is judged by."""
-        if self.statistic == GROUP_GAP:
-            return BoundsKey(self.measure, GROUP_GAP, partition=str(self.attribute))
-        if self.statistic == FALSIFICATION:
-            return BoundsKey(self.measure, FALSIFICATION, partition=ALL_SAMPLES if self.class_ is None else CLASSES)
-        if self.statistic == DECLINE:
-            return BoundsKey(self.measure, DECLINE)
-        return BoundsKey(self.measure)
+        statistic = self.statistic_of()
+        return BoundsKey(self.measure, statistic.quantity, statistic.partition)
 
-    def statistic_of(self, class_names: Sequence[str], *, lam: float) -> Statistic:
+    def statistic_of(self, class_names: Sequence[str] = (), *, lam: float = math.nan) -> Statistic:
         """Statistic that the rule names; see the function of this name."""
         return statistic_of(
             self.statistic, class_name=self.class_, attribute=self.attribute, class_names=class_names, lam=lam
@@ -218,23 +383,16 @@ class RuleSettings(Sparse):
         """PASS, FAIL or INCONCLUSIVE, from a lower and an upper bound of the statistic; see verdict_of."""
         return verdict_of(self.direction, self.threshold, low, high)
 
-    def words(self, title: str) -> str:
-        """The rule as a clause: what every model must show, at which confidence, and at which look.
-
-        Parameters
-        ----------
-        title : str
-            Name of the statistic in a sentence (Statistic.title).
-        """
-        threshold = setting(self.threshold)
-        metric = METRICS.get(self.statistic)
-        if metric and metric.gate_demand:
-            demand = metric.gate_demand.format(measure=self.measure, threshold=threshold)
-        elif self.statistic == DECLINE:
-            demand = f"no class declines in {self.measure} by more than {threshold} since the last release"
-        else:
-            demand = f"{title} of {self.measure} is {self.direction.replace('_', ' ')} {threshold}"
-
+    @property
+    def words(self) -> str:
+        """The rule as a clause: what every model must show, at which confidence, and at which look."""
+        statistic = self.statistic_of()
+        demand = statistic.demand.format(
+            title=statistic.title,
+            measure=self.measure,
+            direction=self.direction.replace("_", " "),
+            threshold=setting(self.threshold),
+        )
         look = ""
         if self.looks.planned > 1:
             look = f", at look {self.looks.this} of {self.looks.planned}"
@@ -252,171 +410,6 @@ def rule_on(measure: str, entry: Mapping[str, Any]) -> RuleSettings:
         return RuleSettings.model_validate({"measure": measure, **entry})
     except ValidationError as error:
         raise InputError(f"rule: {first_fault(error)}") from error
-
-
-# ---- statistics ----
-
-
-@dataclass(frozen=True)
-class Statistic:
-    """A number made of K class values, with bounds.
-
-    Parameters
-    ----------
-    title : str
-        Its name in a sentence.
-    value : callable
-        The number, from ClassValues; NaN where too few classes have samples.
-    ends : callable
-        Its smallest and largest value where samples are open, from ClassValues of their smallest and largest values.
-    bounds : callable
-        Its bounds `(low, high)`, from BoundsOfClasses and alpha. Each holds with probability at least 1 - alpha, not
-        both together: a verdict can be wrong on one side only, the one that the truth is not on.
-    one_class : int or None
-        Index of the class that it rests on alone; None for all classes.
-    """
-
-    title: str
-    value: Callable[[ClassValues], float]
-    ends: Callable[[ClassValues, ClassValues], Interval]
-    bounds: Callable[[BoundsOfClasses, float], Interval]
-    one_class: int | None = None
-
-
-def statistic_of(
-    name: str,
-    *,
-    class_names: Sequence[Any],
-    lam: float,
-    class_name: str | None = None,
-    attribute: str | None = None,
-) -> Statistic:
-    """Statistic of a gate by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of STATISTICS.
-    class_names : sequence
-        Names of the K classes, or of the groups.
-    lam : float
-        Weight lambda of RDI in FP.
-    class_name : str, optional
-        Class that ONE_CLASS or FALSIFICATION is about; FALSIFICATION without one is about all samples together.
-    attribute : str, optional
-        Attribute whose groups GROUP_GAP compares.
-
-    Raises
-    ------
-    InputError
-        For an unknown class, a metric without bounds, or an unknown statistic.
-    """
-    if name == ONE_CLASS:
-        return _one_class("mean", class_name, list(class_names))
-    if name == FALSIFICATION and class_name is not None:
-        return _one_class(FALSIFICATION_TITLE, class_name, list(class_names))
-    if name == FALSIFICATION:
-        # All samples are one class here, so that no union over classes widens the bounds.
-        return _class_value(FALSIFICATION_TITLE, 0)
-    if name == GROUP_GAP:
-        return _of_metric(RDI, lam, title=f"largest difference between the groups by {attribute}")
-    if name == DECLINE:
-        return _decline()
-    if name in METRICS:
-        return _of_metric(METRICS[name], lam, title=METRICS[name].gate_title or METRICS[name].title)
-    raise InputError(f"gate: {unknown_name('statistic', name, STATISTICS)}")
-
-
-def _of_metric(metric: Metric, lam: float, *, title: str) -> Statistic:
-    if metric.refusal:
-        raise InputError(f"gate: {metric.refusal}")
-
-    def value(values: ClassValues) -> float:
-        if (values.n > 0).sum() < metric.fewest_classes:
-            return math.nan
-        return metric.compute(values.mean, counts=values.n, lam=lam)
-
-    def ends(smallest: ClassValues, largest: ClassValues) -> Interval:
-        present = smallest.n > 0
-        if present.sum() < metric.fewest_classes:
-            return math.nan, math.nan
-        return metric.interval(smallest.mean[present], largest.mean[present], counts=smallest.n[present], lam=lam)
-
-    return Statistic(
-        title=title,
-        value=value,
-        ends=ends,
-        bounds=lambda class_bounds, alpha: metric.bounds_at(class_bounds, alpha, lam=lam),
-    )
-
-
-def _decline() -> Statistic:
-    # Class values are differences, later less earlier: the class that declined most has the smallest one.
-    def bounds(class_bounds: BoundsOfClasses, alpha: float) -> Interval:
-        low, high = WCR.bounds_at(class_bounds, alpha, lam=0.0)
-        return -high, -low
-
-    def value(values: ClassValues) -> float:
-        if not values.n.any():
-            return math.nan
-        # Subtracted, so that no change is 0 and not -0.
-        return 0.0 - float(WCR.value(values.mean[values.n > 0]))
-
-    return Statistic(
-        title="largest decline of a class",
-        value=value,
-        # The largest changes are the smallest declines.
-        ends=lambda smallest, largest: (value(largest), value(smallest)),
-        bounds=bounds,
-    )
-
-
-def _one_class(quantity: str, class_name: str | None, class_names: list[Any]) -> Statistic:
-    if class_name not in class_names:
-        raise InputError(f"gate: {unknown_name('class', class_name, class_names)}")
-    index = class_names.index(class_name)
-    return _class_value(f"{quantity} of class {class_name}", index, one_class=index)
-
-
-def _class_value(title: str, index: int, *, one_class: int | None = None) -> Statistic:
-    return Statistic(
-        title=title,
-        value=lambda values: values.mean[index],
-        ends=lambda smallest, largest: (smallest.mean[index], largest.mean[index]),
-        bounds=lambda class_bounds, alpha: (class_bounds.lower(alpha)[index], class_bounds.upper(alpha)[index]),
-        one_class=one_class,
-    )
-
-
-def direction_of(statistic: str) -> str:
-    """Key that holds the threshold of a statistic: AT_LEAST where more is better, AT_MOST where less is."""
-    better = METRICS[statistic].direction if statistic in METRICS else OTHER_STATISTICS[statistic]
-    return AT_LEAST if better > 0 else AT_MOST
-
-
-def range_of(statistic: str, value_range: Interval, *, classes: float, lam: float) -> Interval:
-    """Smallest and largest possible value of a statistic.
-
-    Parameters
-    ----------
-    statistic : str
-        One of STATISTICS.
-    value_range : tuple of float
-        Range of the measure.
-    classes : float
-        Number of classes or groups; infinite where it is unknown.
-    lam : float
-        Weight lambda of RDI in FP.
-    """
-    if statistic == ONE_CLASS:
-        return value_range
-    if statistic == FALSIFICATION:
-        return 0.0, 1.0
-    if statistic == DECLINE:
-        width = value_range[1] - value_range[0]
-        return -width, width
-    metric = RDI if statistic == GROUP_GAP else METRICS[statistic]
-    return metric.value_range(*value_range, classes=classes, lam=lam)
 
 
 # ---- verdicts ----

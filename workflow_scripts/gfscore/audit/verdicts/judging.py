@@ -21,7 +21,6 @@ from gfscore.audit.verdicts.gate_rules import (
     RuleSettings,
     Statistic,
     combine,
-    range_of,
 )
 from gfscore.audit.verdicts.planning import fewest_samples
 from gfscore.audit.verdicts.verdict import (
@@ -144,7 +143,7 @@ def judge_rule(
     alpha = rule.alpha(rules=rules, models=models)
     model_verdicts = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
     bounds = candidates[0].bounds[rule.bounds_key]
-    title = rule.statistic_of(candidates[0].class_names, lam=lam).title
+    statistic = rule.statistic_of(lam=lam)
     return RuleVerdict.model_validate(
         {
             "measure": rule.measure,
@@ -158,9 +157,9 @@ def judge_rule(
             "alpha": alpha,
             "on_inconclusive": rule.on_inconclusive,
             "interval": bounds.method,
-            "range": range_of(rule.statistic, bounds.value_range, classes=len(bounds.n), lam=lam),
-            "title": title,
-            "words": rule.words(title),
+            "range": statistic.value_range(bounds.value_range, len(bounds.n)),
+            "title": statistic.title,
+            "words": rule.words,
             "verdict": combine([model.verdict for model in model_verdicts]),
             "without_samples": _without_samples(model_verdicts, of_groups=rule.attribute is not None),
             "missing": _missing(model_verdicts),
