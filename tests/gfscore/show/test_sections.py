@@ -296,6 +296,26 @@ def test_an_upper_bound_of_nrgc_is_that_of_all_classes_where_one_alone_may_be_th
     assert table.rows[0][titles.index("NRGC") + 1] == expected
 
 
+def details_of_groups(frames):
+    """Tables of the details of section groups, by the file that they are made from; the page is about `score`."""
+    empty = pd.DataFrame()
+    contents = SimpleNamespace(measure="score", tables=AuditTables(empty, empty, empty, others=frames))
+    contents.rows = partial(Contents.rows, contents)
+    contents.table_details = partial(Contents.table_details, contents)
+    return {detail.table.file: detail.table for detail in of_groups(contents) if detail is not None}
+
+
+def test_gaps_name_their_measure_and_fairness_metrics_say_where_samples_are_few():
+    model = {"dataset": "toy", "threat": "none", "model": "net", "measure": "score", "attribute": "side"}
+    cell = {"class_index": -1, "class_name": "all", "n": 50, "low": 0.2, "high": 0.9, "small": False}
+    groups = [model | cell | {"group_index": index, "group": name, "value": 0.5} for index, name in enumerate("ab")]
+    metrics = [model | {"class_name": "cat", "metric": "eopp", "value": 0.3, "small": few} for few in (True, False)]
+    made = {"group_scores": groups, "group_metrics": metrics}
+    tables = details_of_groups({name: typed_frame(TABLES[name], rows) for name, rows in made.items()})
+    assert tables["group_scores"].rows[0][1] == "score"
+    assert [row[-1] for row in tables["group_metrics"].rows] == ["yes", "no"]
+
+
 def test_a_constant_classifier_stands_last_and_is_marked():
     model = {"dataset": "toy", "threat": "none", "mapper": "vae", "n": 9}
     rows = [
@@ -303,18 +323,14 @@ def test_a_constant_classifier_stands_last_and_is_marked():
         {"model": "weak", "tolerance": 0.2, "censored": 0.1, "constant": False},
         {"model": "good", "tolerance": 0.9, "censored": 0.75, "constant": False},
     ]
-    for constant, expected in ((True, ["–", "–", "yes"]), (False, None)):
+    for constant in (True, False):
         made = [model | row | {"constant": row["constant"] and constant} for row in rows]
-        frames = {"projection_models": typed_frame(TABLES["projection_models"], made)}
-        empty = pd.DataFrame()
-        contents = SimpleNamespace(measure="clean", tables=AuditTables(empty, empty, empty, others=frames))
-        contents.rows = lambda name, contents=contents: Contents.rows(contents, name)
-        contents.table_details = partial(Contents.table_details, contents)
-        (table,) = [detail.table for detail in of_groups(contents) if detail is not None]
+        table = details_of_groups({"projection_models": typed_frame(TABLES["projection_models"], made)})
+        table = table["projection_models"]
         titles = [column.title for column in table.columns]
-        if expected is None:
+        if not constant:
             assert "Constant" not in titles
-        else:
-            assert [row[2] for row in table.rows] == ["good", "weak", "blind"]
-            assert [row[titles.index("Censored")] for row in table.rows] == ["0.750", "0.100", "1.00"]
-            assert [row[titles.index("Constant")] for row in table.rows] == expected
+            continue
+        assert [row[2] for row in table.rows] == ["good", "weak", "blind"]
+        assert [row[titles.index("Constant")] for row in table.rows] == ["–", "–", "yes"]
+        assert [row[titles.index("Censored")] for row in table.rows] == ["0.750", "0.100", "1.00"]

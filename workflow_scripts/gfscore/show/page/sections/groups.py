@@ -45,6 +45,7 @@ def of_groups(contents: Contents) -> Iterator[Detail | None]:
         bounded("Interval", "wilson_low", "wilson_high", 1.0),
         valued("As printed in the paper", "as_printed"),
         valued("Balanced", "balanced_value"),
+        valued("few samples", "small", yes),
     ]
     summary = "Fairness metrics: DP, EOpp, EOdd and others"
     yield contents.table_details(summary, contents.rows("group_metrics"), "group_metrics", "Fairness", columns)
@@ -73,6 +74,7 @@ def _gaps(contents: Contents) -> Detail | None:
     gaps = gaps.assign(label=model_labels(gaps)).sort_values("gap", ascending=False)
     columns = [
         MODEL,
+        MEASURE,
         named("Attribute", "attribute"),
         named("Lowest group", "lowest"),
         valued("its value", "low_value"),
