@@ -32,10 +32,12 @@ INTRODUCTION = """\
 For those who read the tables by program: every table and column that an audit leaves, with its type, and its unit where
 it has one. [Reading an audit](reading-an-audit.md) explains the numbers; this page is for looking them up.
 
-Shares and accuracies are fractions from 0 to 1, classes are counted from 0, and a number that does not exist is null
-(an empty cell in CSV). CSV joins lists by `|`. Tables of `results/audits/<audit>/` lie there as Parquet and as CSV; one
-that an audit does not measure for has no rows. A Parquet file repeats in its metadata, under `gfscore`, the
-name and version of its table, and what it was made from: a version is raised when the meaning of a column changes.
+Where samples are undecided, numbers count them at their smallest value (as failures) and bounds allow for all their
+values, unless a column says otherwise. Shares and accuracies are fractions from 0 to 1, classes are counted from 0, and
+a number that does not exist is null (an empty cell in CSV). CSV joins lists by `|`. Tables of `results/audits/<audit>/`
+lie there as Parquet and as CSV; one that an audit does not measure for has no rows. A Parquet file repeats in its
+metadata, under `gfscore`, the name and version of its table, and what it was made from: a version is raised when the
+meaning of a column changes.
 """
 
 FILES = {

@@ -17,7 +17,7 @@ from gfscore.core import numbers
 from gfscore.show.charts import CHARTS
 from gfscore.show.page import ranking
 from gfscore.show.page.elements import AS_FAILURES, ModelsAndClasses, text
-from gfscore.show.page.first_screen import evidence_by_class, facts, first_screen
+from gfscore.show.page.first_screen import evidence_by_class, facts, first_screen, strip_of_models
 from gfscore.show.page.index import render_index
 from gfscore.show.page.sections import SAID_BY, sentences_beside
 from gfscore.show.page.sections.contents import Contents
@@ -251,6 +251,16 @@ def test_what_would_settle_undecided_models_is_said_once_on_the_first_screen():
     screen = first_screen(tables, verdict, audit.named, ModelsAndClasses(audit.class_scores))
     assert screen.verdict.rules[0].settling
     assert "undecided_models" not in {finding.kind for finding in screen.findings}
+
+
+@pytest.mark.parametrize("most", [0.0, 0.1])
+def test_without_a_rule_the_worst_class_of_a_model_is_a_range_where_samples_are_undecided(most):
+    made = audit_for_page(models=2, classes=3, calibrated=False)
+    summary = made.tables.model_summary
+    tables = replace(made.tables, model_summary=summary.assign(wcr_most=summary["wcr"] + most))
+    verdict = made.audit.verdict.model_copy(update={"rules": []})
+    strip = strip_of_models(tables, verdict, made.audit.named, ModelsAndClasses(made.tables.class_scores))
+    assert {row.is_range for row in strip.rows} == {most > 0} and strip.ranges == ("band" in strip.about) == (most > 0)
 
 
 def test_the_index_names_both_ends_of_a_worst_class():

@@ -39,6 +39,8 @@ MOST_NAMED = 3
 
 MOST_FINDINGS = 3
 
+OPEN_BAND = "band: what undecided samples leave open"
+
 
 # ---- the screen ----
 
@@ -367,12 +369,15 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
         key = (row.threat, row.model)
         if key in index.position:
             position = index.position[key]
+            is_range = row.wcr_most > row.wcr
             track = Track(
                 index.labels[position],
                 index.short[position],
                 finite(row.wcr),
                 finite(row.wcr_low),
                 finite(row.wcr_high),
+                band=(row.wcr, row.wcr_most) if is_range else None,
+                closed=is_range,
                 model=position,
                 highest=highest,
             )
@@ -380,7 +385,11 @@ def strip_of_models(tables: AuditTables, verdict: Verdict, measures: Measures, i
     _sort_best_first(rows, more_is_better=True)
     title = "Worst class"
     scale = Scale(float(lowest), float(highest), f"{title}, {printable(measure)}", None)
-    return Strip(title, scale, rows, judged=False, more_is_better=True, about="Intervals of each model alone")
+    about = "Intervals of each model alone"
+    ranges = any(row.is_range for row in rows)
+    if ranges:
+        about += f"; {OPEN_BAND}"
+    return Strip(title, scale, rows, judged=False, more_is_better=True, about=about, ranges=ranges)
 
 
 def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: ModelsAndClasses) -> Strip:
@@ -395,7 +404,7 @@ def _judged_strip(verdict: Verdict, measures: Measures, measure: str, index: Mod
     if proven:
         about += "; band: from what is proven to what attacks leave"
     elif any(model.value_most > model.value for model in rule.models):
-        about += "; band: what undecided samples leave open"
+        about += f"; {OPEN_BAND}"
     lowest, highest = rule.range
     rows = []
     for model in rule.models:

@@ -12,6 +12,7 @@ from gfscore.audit.metrics import METRICS
 from gfscore.audit.step_params import TrainedModel
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.verdict import WORST_CLASS, Verdict
+from gfscore.core.names import printable
 from gfscore.measures import NamedMeasure
 from gfscore.projection.mappers.pictures import Pictures, read_all_pictures
 from gfscore.show.charts.declaration import Subject
@@ -185,6 +186,7 @@ def render_page(
             ranking=ranking_view,
             metrics=list(METRICS.values()),
             temperatures=temperatures["temperatures"] if temperatures else None,
+            undecided=[printable(name) for name in measures if tables.undecided(name)],
             pairs=pair_view,
             data=compressed(plain(data)),
             title=settings.title,
