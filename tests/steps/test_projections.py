@@ -346,3 +346,8 @@ def test_an_audit_with_groups_takes_the_differences_of_the_measure_that_leaves_s
 def test_the_shipped_search_is_what_the_step_takes():
     config = shipped_configuration()
     assert set(config["mappers"]["digits-vae"]["search"]) == set(SEARCH)
+
+
+def test_a_subset_that_cannot_be_drawn_is_named_where_it_stands(folder):
+    with pytest.raises(InputError, match="mappers: vae: search: subset: samples 5 is not between 10"):
+        folder.project("vae", "first", search=SEARCH | {"subset": {"samples": 5}})

@@ -257,12 +257,15 @@ def open_job(job: MeasuringJob, *, with_copies: bool = False) -> OpenedJob:
     classifier, model = open_model(job.model, job.checkpoint, dataset, adjustment=job.adjustment)
     rows = np.arange(len(images.labels))
     if job.settings.subset is not None:
-        rows = subset_rows(images.labels, job.settings.subset, where=f"measures: {job.measure}")
+        # The settings of a projection stand in the entry of its mapper.
+        is_projection = job.settings.kind == "projection"
+        where = f"mappers: {job.measure}: search" if is_projection else f"measures: {job.measure}"
+        rows = subset_rows(images.labels, job.settings.subset, where=where)
         images = images.select(rows)
         if len(np.unique(images.labels)) < 2:
             raise InputError(
-                f"measures: {job.measure}: subset: all of its samples are of one class, and classes are compared; give "
-                "another subset, such as per_class"
+                f"{where}: subset: all of its samples are of one class, and classes are compared; give another subset, "
+                "such as per_class"
             )
 
     device = devices.device_of(classifier, job.device, gpu_percent=job.gpu_percent)
