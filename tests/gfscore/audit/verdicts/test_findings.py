@@ -229,8 +229,14 @@ def test_findings_on_smallest_values_say_that_undecided_samples_count_as_failure
     for most in (0.0, 0.1):
         tables.class_scores["value_most"] = tables.class_scores["value"] + most
         found = {finding.kind: finding.sentence for finding in findings_of(tables, verdict, MEASURES)}
-        for kind, start in (("order_reversed", "the order of"), ("metrics_disagree", "whether robustness costs")):
-            assert found[kind].startswith(f"{FAILURES}{start}" if most else start.capitalize())
+        starts = {
+            "passing_model_falls": "model_0 passes, yet",
+            "order_reversed": "the order of",
+            "metrics_disagree": "whether robustness costs",
+        }
+        for kind, start in starts.items():
+            assert found[kind].lower().startswith(f"{FAILURES if most else ''}{start}".lower())
+        assert ("But undecided samples counted" in with_findings(verdict, tables, MEASURES).sentence) == (most > 0)
 
 
 def test_an_audit_without_attacks_says_so_and_undecided_models_what_they_need():

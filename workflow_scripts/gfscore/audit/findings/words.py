@@ -38,7 +38,7 @@ OF_ANY_VALUES = ("mean_rdi_few", "measures_few", "groups_small", "models_alike")
 
 TEMPLATE_STARTS = (
     *("No ", "All ", "Both ", "The only ", "The model that ", "The models that "),
-    *("The order of ", "Groups by ", "Whether "),
+    *("The order of ", "Groups by ", "Whether ", "Undecided samples "),
 )
 """Starts of sentences that are words of the template, not names."""
 

@@ -159,7 +159,8 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
     yield from _passes_on_attacks(tables, verdict, measures)
     # A verdict on attacked or proven accuracy already accounts for attacks.
     if measures[judged].kind.name not in (ATTACKED, PROVEN, EVIDENCE_INTERVAL):
-        yield from _passing_model_falls(measured if len(measured) else published, verdict)
+        for finding in _passing_model_falls(measured if len(measured) else published, verdict):
+            yield _of_smallest_values(finding, tables, [str(finding.subject["source"])])
 
     # The order of models is compared with published accuracies where several models have one, else with measured ones.
     reference = published if len(published[KEY].drop_duplicates()) > 1 else measured
