@@ -42,15 +42,20 @@ def differences_of(earlier, later, labels, *, earlier_high=None, later_high=None
     )
 
 
-def verdict_on(differences, classes, *, at_most, confidence=0.95, seed=0, label_error_rates=None, **rule):
+def verdict_on(differences, classes, **rule):
     """Verdict (ModelVerdict) of the rule that no class declines by more than `at_most`, for one model."""
+    return rule_verdict_on(differences, classes, **rule).models[0]
+
+
+def rule_verdict_on(differences, classes, *, at_most, confidence=0.95, seed=0, label_error_rates=None, **rule):
+    """Verdict (RuleVerdict) of this rule on one model."""
     settings = RuleSettings(measure="robust", statistic=DECLINE, at_most=at_most, confidence=confidence, **rule)
     key = settings.bounds_key
     intervals = IntervalSettings(seed=seed)
     bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
     names = [f"class {k}" for k in range(classes)]
     candidate = Candidate("none", "later", names, {key: bounds}, {key: differences.counts(classes)})
-    return judge([candidate], [settings], lam=0.5).rules[0].models[0]
+    return judge([candidate], [settings], lam=0.5).rules[0]
 
 
 class OneOfMany:

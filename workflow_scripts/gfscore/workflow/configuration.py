@@ -376,7 +376,7 @@ def _rule_mistakes(audit: PlannedAudit, rule: RuleSettings, key_path: KeyPath) -
 
     statistic = rule.statistic_of(lam=audit.run.settings.disparity.fp_lambda)
     low, high = statistic.value_range(
-        audit.measures[rule.measure].description.value_range,
+        statistic.bounded_range(audit.measures[rule.measure].description.value_range),
         # The number of classes is unknown if only the data contain their names.
         len(classes) if classes else math.inf,
     )

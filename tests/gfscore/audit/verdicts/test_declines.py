@@ -13,7 +13,13 @@ from gfscore.measures import named_measures
 from gfscore.measures.declaration import Measure
 from gfscore.statistics.betting import lower_bounds
 from gfscore.statistics.error_rates import SequentialTest
-from helpers.simulated_releases import differences_of, paired_outcomes, shares_of_verdicts, verdict_on
+from helpers.simulated_releases import (
+    differences_of,
+    paired_outcomes,
+    rule_verdict_on,
+    shares_of_verdicts,
+    verdict_on,
+)
 
 D = 0.02
 REPEATS = 250
@@ -54,6 +60,12 @@ def test_bounds_are_those_of_betting_on_paired_differences_each_side_at_its_leve
     for end, alpha in ((judged.high, 0.05), (-judged.low, 0.025)):
         bound = lower_bounds(1 - middle, np.array([50, 50]), alpha=alpha)[0]
         assert end == pytest.approx(1 - 2 * bound, abs=1e-9)
+
+
+def test_no_class_declines_by_more_than_the_length_of_the_measures_range():
+    labels = np.repeat([0, 1], 50)
+    rule = rule_verdict_on(differences_of(np.ones(100), np.zeros(100), labels), 2, at_most=0.1)
+    assert rule.range == (-1, 1) and rule.models[0].value == 1
 
 
 def test_an_undecided_pair_counts_as_the_worst_for_pass_and_as_the_best_for_fail():

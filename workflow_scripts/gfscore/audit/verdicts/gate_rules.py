@@ -92,8 +92,8 @@ class Statistic:
     direction : str
         AT_LEAST where more is better, AT_MOST where less is.
     value_range : callable
-        Its smallest and largest possible value, from the range of the measure and the number of classes or groups,
-        which is infinite where it is unknown.
+        Its smallest and largest possible value, from the range of the bounded values and the number of classes or
+        groups, which is infinite where it is unknown.
     value : callable
         The number, from ClassValues; NaN where too few classes have samples.
     ends : callable
@@ -105,6 +105,8 @@ class Statistic:
         Index of the class that it rests on alone; None for all classes.
     quantity, partition : str
         What is bounded, in which partition of the samples; see BoundsKey.
+    bounded_range : callable
+        Range of the bounded values, from the range of the measure.
     demand : str
         Clause of a rule on it: a format string with title, measure, direction and threshold.
     """
@@ -118,6 +120,7 @@ class Statistic:
     one_class: int | None = None
     quantity: str = CLASS_VALUES
     partition: str = CLASSES
+    bounded_range: Callable[[Interval], Interval] = lambda measure_range: measure_range
     demand: str = "{title} of {measure} is {direction} {threshold}"
 
 
@@ -175,7 +178,7 @@ def _of_metric(metric: Metric, lam: float) -> Statistic:
     return Statistic(
         title=metric.gate_title or metric.title,
         direction=AT_LEAST if metric.direction > 0 else AT_MOST,
-        value_range=lambda measure_range, classes: metric.value_range(*measure_range, classes=classes, lam=lam),
+        value_range=lambda bounded_range, classes: metric.value_range(*bounded_range, classes=classes, lam=lam),
         value=value,
         ends=ends,
         bounds=lambda class_bounds, alpha: metric.bounds_at(class_bounds, alpha, lam=lam),
@@ -201,7 +204,7 @@ def _class_mean(class_name: str | None, class_names: Sequence[str]) -> Statistic
     return Statistic(
         title=f"mean of class {class_name}",
         direction=AT_LEAST,
-        value_range=lambda measure_range, classes: measure_range,
+        value_range=lambda bounded_range, classes: bounded_range,
         value=lambda values: values.mean[index()],
         ends=lambda smallest, largest: (smallest.mean[index()], largest.mean[index()]),
         bounds=lambda class_bounds, alpha: (class_bounds.lower(alpha)[index()], class_bounds.upper(alpha)[index()]),
@@ -221,17 +224,13 @@ def _falsification_rate(class_name: str | None, class_names: Sequence[str]) -> S
         class_mean,
         title=title,
         direction=AT_MOST,
-        value_range=lambda measure_range, classes: (0.0, 1.0),
         quantity=FALSIFICATION,
+        bounded_range=lambda measure_range: (0.0, 1.0),
     )
 
 
 def _decline() -> Statistic:
     # Class values are differences, later less earlier: the class that declined most has the smallest one.
-    def value_range(measure_range: Interval, classes: float) -> Interval:
-        width = measure_range[1] - measure_range[0]
-        return -width, width
-
     def value(values: ClassValues) -> float:
         if not values.n.any():
             return math.nan
@@ -245,12 +244,13 @@ def _decline() -> Statistic:
     return Statistic(
         title="largest decline of a class",
         direction=AT_MOST,
-        value_range=value_range,
+        value_range=lambda bounded_range, classes: bounded_range,
         value=value,
         # The largest changes are the smallest declines.
         ends=lambda smallest, largest: (value(largest), value(smallest)),
         bounds=bounds,
         quantity=DECLINE,
+        bounded_range=lambda measure_range: (measure_range[0] - measure_range[1], measure_range[1] - measure_range[0]),
         demand="no class declines in {measure} by more than {threshold} since the last release",
     )
 
