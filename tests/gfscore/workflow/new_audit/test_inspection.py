@@ -11,6 +11,7 @@ import yaml
 from torch import nn
 
 from gfscore.core.errors import InputError
+from gfscore.images import encoded
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
@@ -211,6 +212,25 @@ def test_images_are_brought_to_the_size_that_the_model_states_or_the_user_asks_f
     assert dataset["preprocessing"] == {"method": "center_crop", "resize": 32, "size": 32}
     with pytest.raises(InputError, match=r"weights\.pth|images of several sizes.*--size"):
         looked_at(own / "script.pt", tmp_path / "sizes", trust_code=True)
+
+
+def test_images_of_another_size_than_the_models_are_decoded_in_its_size_alone(own, tmp_path, monkeypatch):
+    from PIL import Image
+
+    for path in (own / "images").rglob("*.png"):
+        target = tmp_path / "larger" / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Image.open(path).resize((40, 40)).save(target)
+    decode, decoded = encoded.prepare, []
+
+    def counted(content, preprocessing, *, name):
+        decoded.append(preprocessing.method)
+        return decode(content, preprocessing, name=name)
+
+    monkeypatch.setattr(encoded, "prepare", counted)
+    looked_at(own / "net.onnx", tmp_path / "larger", preprocessing="none")
+    # The first image says the size; all are checked, and those that are shown decoded once more.
+    assert decoded.count("none") == 1 and decoded.count("center_crop") < 2 * 500 + 50
 
 
 def test_weights_of_ones_own_for_a_network_of_timm_may_be_for_images_of_another_size(own, tmp_path):

@@ -69,8 +69,6 @@ class NewData:
         K names.
     uniform : bool
         Whether all images have the size of the first.
-    several : bool
-        Whether they were brought to one size from several.
     """
 
     entry: PlainSettings
@@ -78,7 +76,6 @@ class NewData:
     images: ImageSet
     classes: Sequence[str]
     uniform: bool = True
-    several: bool = False
 
     @property
     def path(self) -> str:
@@ -213,14 +210,13 @@ def resized(data: NewData, resize: Resize) -> NewData:
             f"{resize.size}; store them in that size, or name a model for theirs"
         )
     # Names that the source finds are in the right order already.
-    resized_data, _ = with_rows_to_show(_open(_prepared(data.entry, resize.entry()), data.words, data.path))
-    return replace(resized_data, several=not data.uniform)
+    return _open(_prepared(data.entry, resize.entry()), data.words, data.path)
 
 
 def turned(data: NewData) -> NewData:
     """Data whose encoded images are turned by their EXIF orientation."""
     turned_data = _open(_prepared(data.entry, {"orientation": "exif"}), data.words, data.path)
-    return replace(turned_data, uniform=data.uniform, several=data.several)
+    return replace(turned_data, uniform=data.uniform)
 
 
 def _prepared(entry: PlainSettings, changes: Mapping[str, str | int]) -> PlainSettings:

@@ -76,8 +76,8 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
     require_device(request.device, installed)
     assert request.data is not None  # by require_paths
 
-    data, rows = with_rows_to_show(in_requested_orientation(find_data(request.data, request), request))
-    data, rows = _in_size(data, rows, models, request)
+    data = in_requested_orientation(find_data(request.data, request), request)
+    data, rows = _in_size(data, models, request)
     data, orientation_lines = in_better_orientation(data, models, request, tell)
     images = np.concatenate(list(data.images.select(rows).batches(64)))
     labels = data.images.labels[rows].astype(np.int64)
@@ -133,9 +133,9 @@ def inspect(request: Request, tell: Callable[[str], None]) -> Inspection:
 # ---- images ----
 
 
-def _in_size(
-    data: NewData, rows: NDArray[np.int64], models: Sequence[NewModel], request: Request
-) -> tuple[NewData, NDArray[np.int64]]:
+def _in_size(data: NewData, models: Sequence[NewModel], request: Request) -> tuple[NewData, NDArray[np.int64]]:
+    # Data in the size that the models take, and rows to show. All images are decoded once, unless they have several
+    # sizes and the first happens to have the right one.
     sides = {model.input.shape[1:] for model in models if model.input.shape}
     if len(sides) > 1:
         names = [f"{width}x{height}" for height, width in sorted(sides)]
@@ -143,26 +143,23 @@ def _in_size(
 
     stated = [model.input.resize for model in models if model.input.resize]
     _, height, width = data.images.image_shape
-    if request.size:
-        size = (request.size, request.size)
-    elif sides:
-        (size,) = sides
-    elif data.uniform:
-        size = (height, width)
-    elif stated:
+    size = (request.size, request.size) if request.size else next(iter(sides), None)
+    if size in (None, (height, width)):
+        data, rows = with_rows_to_show(data)
+        if data.uniform:
+            return data, rows
+    if size is None:
+        if not stated:
+            raise InputError(
+                f"{request.data}: images of several sizes, and no model says which it takes; add --size (make: SIZE=)"
+            )
         size = (stated[0].size, stated[0].size)
-    else:
-        raise InputError(
-            f"{request.data}: images of several sizes, and no model says which it takes; add --size (make: SIZE=)"
-        )
-    if data.uniform and size == (height, width):
-        return data, rows
     if size[0] != size[1]:
         raise InputError(f"{request.data}: the model takes images of {size[1]}x{size[0]}; store them in that size")
     resize = Resize("center_crop", size[0], size[0])
     if not request.size:
         resize = next((way for way in stated if way.size == size[0]), resize)
-    return resized(data, resize), rows
+    return with_rows_to_show(resized(data, resize))
 
 
 def _note_on_size(stated: Resize | None, data: NewData) -> str:
@@ -192,8 +189,6 @@ def _data_words(data: NewData, counts: Sequence[int]) -> str:
     resize = data.entry.get("preprocessing", {})
     if "size" in resize:
         size += f", {resize['method']} to {resize['size']} pixels"
-    if data.several:
-        size += " as they have several sizes"
     words = f"{data.words}, {size}, {len(counts)} classes ({few(list(data.classes))})"
     if min(counts) >= audit_file.FEW_SAMPLES:
         return words
