@@ -39,6 +39,9 @@ Numbers = Mapping[str, Any]
 
 Template = Callable[[Subject, Numbers, float | None], str]
 
+FAILURES = "Undecided samples counted as failures, "
+"""Start of sentences on the smallest values that undecided samples allow."""
+
 NEARLY_REVERSED = -0.8
 """Spearman correlation at most which one order is nearly the reverse of another."""
 
@@ -188,9 +191,10 @@ def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None)
 
 def _no_weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
     bounds = interval(numbers["low"], numbers["high"], numbers["highest"])
+    counted_as = FAILURES.lower() if numbers.get("as_failures") else ""
     return (
         f"No difference between classes of {_name(subject['model'])} can be shown{_with_confidence(confidence)}; "
-        f"{class_phrase(subject['class'])}{words_of_ties(numbers.get('tied', 0))} scores lowest by "
+        f"{counted_as}{class_phrase(subject['class'])}{words_of_ties(numbers.get('tied', 0))} scores lowest by "
         f"{printable(subject['measure'])}, {_class_value(numbers)} ({bounds})"
     )
 

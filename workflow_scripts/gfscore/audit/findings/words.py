@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
-from gfscore.audit.findings.templates import TEMPLATES, Template
+from gfscore.audit.findings.templates import FAILURES, TEMPLATES, Template
 from gfscore.core import numbers
 from gfscore.core.names import (
     LONGEST_IN_SENTENCE,
@@ -30,11 +30,8 @@ OBJECTIVE_PHRASES = {
 }
 """Objectives of calibration.json as phrases of a sentence."""
 
-FAILURES = "Undecided samples counted as failures, "
-"""Start of sentences on the smallest values that undecided samples allow."""
-
-OF_ANY_VALUES = ("mean_rdi_few", "measures_few", "groups_small", "models_alike")
-"""Findings that hold whatever undecided samples are worth."""
+OF_ANY_VALUES = ("mean_rdi_few", "measures_few", "groups_small", "models_alike", "no_weakest_class")
+"""Findings that hold whatever undecided samples are worth, or say themselves what does not."""
 
 TEMPLATE_STARTS = (
     *("No ", "All ", "Both ", "The only ", "The model that ", "The models that "),
