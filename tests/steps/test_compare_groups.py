@@ -10,17 +10,18 @@ from gfscore.audit.groups.metrics import group_metric_table
 from gfscore.audit.groups.scores import group_score_table
 from gfscore.audit.judgement import verdict_on_audit
 from gfscore.audit.settings import GroupSettings
+from gfscore.audit.tables import TABLES
 from gfscore.audit.verdicts.gate_rules import GROUP_GAP, parsed_rules
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ALL
 from gfscore.show.audit_charts import drawing_of
 from gfscore.show.charts import CHARTS
-from gfscore.tables.parquet_tables import write_attributes
+from gfscore.tables.parquet_tables import typed_frame, write_attributes
 from helpers.configurations import gate_rule
 from helpers.steps import INTERVALS, audit_inputs, models_named, tabulated, write_manifest
 from helpers.synthetic_audits import subject_of
 
-CLEAN = pd.DataFrame({"dataset": ["toy"]})
+CLEAN = typed_frame(TABLES["class_scores"], [{"dataset": "toy", "measure": "clean"}])
 NAMES = ["cat", "dog"]
 MEASURES = {
     "clean": {"kind": "clean"},

@@ -309,7 +309,8 @@ def test_an_upper_bound_of_nrgc_is_that_of_all_classes_where_one_alone_may_be_th
 def details_of_groups(frames):
     """Tables of the details of section groups, by the file that they are made from; the page is about `score`."""
     empty = pd.DataFrame()
-    contents = SimpleNamespace(measure="score", tables=AuditTables(empty, empty, empty, others=frames))
+    scores = typed_frame(TABLES["class_scores"], [])
+    contents = SimpleNamespace(measure="score", tables=AuditTables(scores, empty, empty, others=frames))
     contents.rows = partial(Contents.rows, contents)
     contents.table_details = partial(Contents.table_details, contents)
     return {detail.table.file: detail.table for detail in of_groups(contents) if detail is not None}
