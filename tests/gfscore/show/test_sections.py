@@ -307,13 +307,13 @@ def test_an_upper_bound_of_nrgc_is_that_of_all_classes_where_one_alone_may_be_th
 
 
 def details_of_groups(frames):
-    """Tables of the details of section groups, by the file that they are made from; the page is about `score`."""
+    """Details of the section groups of a page about `score`."""
     empty = pd.DataFrame()
     scores = typed_frame(TABLES["class_scores"], [])
     contents = SimpleNamespace(measure="score", tables=AuditTables(scores, empty, empty, others=frames))
     contents.rows = partial(Contents.rows, contents)
     contents.table_details = partial(Contents.table_details, contents)
-    return {detail.table.file: detail.table for detail in of_groups(contents) if detail is not None}
+    return [detail for detail in of_groups(contents) if detail is not None]
 
 
 def test_gaps_name_their_measure_and_fairness_metrics_say_where_samples_are_few():
@@ -322,7 +322,8 @@ def test_gaps_name_their_measure_and_fairness_metrics_say_where_samples_are_few(
     groups = [model | cell | {"group_index": index, "group": name, "value": 0.5} for index, name in enumerate("ab")]
     metrics = [model | {"class_name": "cat", "metric": "eopp", "value": 0.3, "small": few} for few in (True, False)]
     made = {"group_scores": groups, "group_metrics": metrics}
-    tables = details_of_groups({name: typed_frame(TABLES[name], rows) for name, rows in made.items()})
+    details = details_of_groups({name: typed_frame(TABLES[name], rows) for name, rows in made.items()})
+    tables = {detail.table.file: detail.table for detail in details}
     assert tables["group_scores"].rows[0][1] == "score"
     assert [row[-1] for row in tables["group_metrics"].rows] == ["yes", "no"]
 
@@ -336,8 +337,8 @@ def test_a_constant_classifier_stands_last_and_is_marked():
     ]
     for constant in (True, False):
         made = [model | row | {"constant": row["constant"] and constant} for row in rows]
-        table = details_of_groups({"projection_models": typed_frame(TABLES["projection_models"], made)})
-        table = table["projection_models"]
+        (detail,) = details_of_groups({"projection_models": typed_frame(TABLES["projection_models"], made)})
+        table = detail.table
         titles = [column.title for column in table.columns]
         if not constant:
             assert "Constant" not in titles
@@ -345,3 +346,10 @@ def test_a_constant_classifier_stands_last_and_is_marked():
         assert [row[2] for row in table.rows] == ["good", "weak", "blind"]
         assert [row[titles.index("Constant")] for row in table.rows] == ["–", "–", "yes"]
         assert [row[titles.index("Censored")] for row in table.rows] == ["0.750", "0.100", "1.00"]
+
+
+def test_changes_by_latent_dimensions_have_a_unit():
+    row = {"mapper": "vae", "dimension": "z0", "trait": "slant", "how": "measured", "shift": 0.5, "strength": 0.5}
+    frames = {"projection_effects": typed_frame(TABLES["projection_effects"], [row])}
+    (detail,) = details_of_groups(frames)
+    assert "standard deviations" in detail.text[0] and "probability" in detail.text[0]

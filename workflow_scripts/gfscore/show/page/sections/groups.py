@@ -141,7 +141,11 @@ def _projections(contents: Contents) -> Iterator[Detail | None]:
     columns += [valued(name.capitalize(), name) for name in ("shift", "strength", "tolerance")]
     rows = effects.sort_values("strength", ascending=False)
     summary = "What each latent dimension changes"
-    yield contents.table_details(summary, rows, "projection_effects", "Dimensions", columns)
+    text = [
+        "Shift is the mean change from one side to the other, strength the mean absolute change: of a measured trait in "
+        "standard deviations over images, of an attribute in probability."
+    ]
+    yield contents.table_details(summary, rows, "projection_effects", "Dimensions", columns, text=text)
 
 
 def _title(name: str) -> str:
