@@ -142,8 +142,8 @@ def _projections(contents: Contents) -> Iterator[Detail | None]:
     rows = effects.sort_values("strength", ascending=False)
     summary = "What each latent dimension changes"
     text = [
-        "Shift is the mean change from one side to the other, strength the mean absolute change: of a measured trait in "
-        "standard deviations over images, of an attribute in probability."
+        "Shift is the mean change from one side to the other, strength the mean absolute change: of a measured trait "
+        "in standard deviations over images, of an attribute in probability."
     ]
     yield contents.table_details(summary, rows, "projection_effects", "Dimensions", columns, text=text)
 
