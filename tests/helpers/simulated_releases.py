@@ -3,7 +3,7 @@
 import numpy as np
 
 from gfscore.audit.settings import IntervalSettings
-from gfscore.audit.verdicts.candidates import Candidate
+from gfscore.audit.verdicts.candidates import Candidate, JudgedClasses, sample_counts
 from gfscore.audit.verdicts.declines import PairedDifferences
 from gfscore.audit.verdicts.gate_rules import DECLINE, RuleSettings
 from gfscore.audit.verdicts.judging import judge
@@ -54,7 +54,8 @@ def rule_verdict_on(differences, classes, *, at_most, confidence=0.95, seed=0, l
     intervals = IntervalSettings(seed=seed)
     bounds = differences.bounds(classes, intervals=intervals, label_error_rates=label_error_rates)
     names = [f"class {k}" for k in range(classes)]
-    candidate = Candidate("none", "later", names, {key: bounds}, {key: differences.counts(classes)})
+    counts = sample_counts(differences.counts(classes))
+    candidate = Candidate("none", "later", {key: JudgedClasses(bounds, names, counts)})
     return judge([candidate], [settings], lam=0.5).rules[0]
 
 

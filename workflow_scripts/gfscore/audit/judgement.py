@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 from gfscore.audit.audit_files import AuditFiles
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
-from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, group_bounds
-from gfscore.audit.verdicts.declines import ReleaseFile, paired_with_release
+from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, decline_bounds, group_bounds
+from gfscore.audit.verdicts.declines import ReleaseFile
 from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings, combine
 from gfscore.audit.verdicts.judging import evidence, judge, judge_rule
 from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
@@ -51,15 +51,21 @@ def verdict_on_audit(
     """
     manifest = DatasetManifest.read(files.manifest)
     class_names = manifest.classes
+    values = list(audit_values.uncalibrated())
+    others = (
+        contradiction_bounds(audit_values, rules=rules, class_names=class_names, intervals=intervals),
+        group_bounds(audit_values, files.attributes or "", rules=rules, class_names=class_names, intervals=intervals),
+        decline_bounds(
+            audit_values,
+            files.release or "",
+            rules=rules,
+            class_names=class_names,
+            intervals=intervals,
+            label_error_rates=label_error_rates,
+        ),
+    )
     candidates = candidates_of(
-        list(audit_values.uncalibrated()),
-        class_names,
-        rules=rules,
-        intervals=intervals,
-        label_error_rates=label_error_rates,
-        contradictions=contradiction_bounds(audit_values, rules=rules, class_names=class_names, intervals=intervals),
-        groups=group_bounds(audit_values, files.attributes or "", rules=rules, intervals=intervals),
-        differences=paired_with_release(audit_values, files.release or "", rules=rules),
+        values, class_names, rules=rules, intervals=intervals, label_error_rates=label_error_rates, others=others
     )
 
     cautions = []

@@ -7,7 +7,7 @@ from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts import judging
-from gfscore.audit.verdicts.candidates import Candidate, candidates_of
+from gfscore.audit.verdicts.candidates import ALL_CLASSES, Candidate, JudgedClasses, candidates_of
 from gfscore.audit.verdicts.gate_rules import (
     ALL_SAMPLES,
     CLASSES,
@@ -30,6 +30,7 @@ from helpers.configurations import gate_rule
 pytestmark = pytest.mark.seconds(10)
 
 RULE = gate_rule("great", at_least=0.5)
+KEY = BoundsKey("m")
 
 
 def judge(candidates, rules, *, lam):
@@ -43,7 +44,11 @@ def candidate(values, *, n=1000, model="M", measure="great", value_range=(0.0, S
     samples = class_samples(np.repeat(values, n), np.repeat(np.arange(len(values)), n), len(values), seed=0)
     rates = None if rate is None else np.full(len(values), rate)
     bounds = ClassBounds(samples, value_range, method, rates)
-    return Candidate("none", model, [f"class {k}" for k in range(len(values))], {BoundsKey(measure): bounds})
+    return candidate_of(bounds, [f"class {k}" for k in range(len(values))], key=BoundsKey(measure), model=model)
+
+
+def candidate_of(bounds, names, *, key=KEY, model="M"):
+    return Candidate("none", model, {key: JudgedClasses(bounds, names)})
 
 
 def verdict_on(values, rule=RULE, **kwargs):
@@ -140,7 +145,7 @@ def test_an_aggregate_is_undecided_while_a_declared_class_has_no_samples(thresho
 def test_a_class_that_is_called_by_a_number_is_named_as_a_class():
     samples = class_samples(np.ones(30), np.zeros(30, dtype=int), 2, seed=0)
     (rule,) = parsed_rules([gate_rule("great", at_least=0.5)])
-    candidate = Candidate("none", "M", ["0", "1"], {rule.bounds_key: ClassBounds(samples, (0.0, 1.0), "hoeffding")})
+    candidate = candidate_of(ClassBounds(samples, (0.0, 1.0), "hoeffding"), ["0", "1"], key=rule.bounds_key)
     assert "; no samples of class 1, so" in judging.judge([candidate], [rule], lam=0.5).sentence
 
 
@@ -160,7 +165,7 @@ def test_a_statistic_of_too_few_classes_with_samples_is_undecided(statistic, thr
     samples = class_samples(np.ones(sizes[0]), np.zeros(sizes[0], dtype=int), 2, seed=0)
     bounds = ClassBounds(samples, (-1.0 if statistic == "decline" else 0.0, 1.0), "hoeffding")
     (rule,) = parsed_rules([gate_rule("great", statistic=statistic) | {statistic_of(statistic).direction: threshold}])
-    judged = judging.judge([Candidate("none", "M", ["a", "b"], {rule.bounds_key: bounds})], [rule], lam=0.5)
+    judged = judging.judge([candidate_of(bounds, ["a", "b"], key=rule.bounds_key)], [rule], lam=0.5)
     (model,) = judged.rules[0].models
     assert model.verdict == "INCONCLUSIVE"
     assert np.isnan(model.value) or (statistic, sizes) == ("decline", (30, 0))
@@ -278,9 +283,11 @@ def test_only_uncalibrated_values_of_the_measures_in_rules_are_judged():
         label_error_rates=None,
     )
     assert len(found) == 1
-    assert (found[0].threat, found[0].model, found[0].class_names) == ("L2", "M", ["a", "b"])
-    assert list(found[0].bounds) == [BoundsKey("great")]
-    assert found[0].bounds[BoundsKey("great")].samples.summary.mean.tolist() == [0.5, 0.5]
+    assert (found[0].threat, found[0].model) == ("L2", "M")
+    assert list(found[0].judged) == [BoundsKey("great")]
+    judged = found[0].judged[BoundsKey("great")]
+    assert judged.names == ["a", "b"] and judged.counts.by_class["measured"] == [50, 50]
+    assert judged.bounds.samples.summary.mean.tolist() == [0.5, 0.5]
 
 
 def test_an_unknown_class_gets_the_nearest_name():
@@ -325,15 +332,16 @@ def drawn(rng, rates, n, method):
     else:
         values = rng.beta(0.3, 0.3 * (1 - rates[labels]) / rates[labels])
     bounds = ClassBounds(class_samples(values, labels, len(rates), seed=0), (0.0, 1.0), method)
-    return Candidate("none", "M", [str(k) for k in range(len(rates))], {BoundsKey("m"): bounds})
+    return candidate_of(bounds, [str(k) for k in range(len(rates))])
 
 
 def decide(one, rule, *, rules=1, models=1):
     """Verdict of judge on one model, without planning further samples, which takes most of the time."""
-    statistic = statistic_of(rule["statistic"], class_name=rule.get("class"), class_names=one.class_names, lam=0.5)
+    judged = one.judged[KEY]
+    statistic = statistic_of(rule["statistic"], class_name=rule.get("class"), class_names=judged.names, lam=0.5)
     alpha = (1 - rule["confidence"]) / (rules * models * rule["looks"]["planned"])
     direction = "at_least" if "at_least" in rule else "at_most"
-    return verdict_of(direction, rule[direction], *statistic.bounds(one.bounds[BoundsKey("m")], alpha))
+    return verdict_of(direction, rule[direction], *statistic.bounds(judged.bounds, alpha))
 
 
 def test_the_quick_verdict_is_that_of_judge():
@@ -362,7 +370,7 @@ def test_the_planted_case_uses_up_alpha_so_that_a_looser_gate_would_be_caught():
     rates, n = PLANTED["one class just below"]
     passed = 0
     for _ in range(trials):
-        bounds = drawn(rng, rates, n, "clopper_pearson").bounds[BoundsKey("m")]
+        bounds = drawn(rng, rates, n, "clopper_pearson").judged[KEY].bounds
         passed += bounds.lower(2 * alpha).min() >= 0.3
     assert passed > binom.ppf(0.999, trials, alpha)
 
@@ -410,7 +418,7 @@ def test_looking_again_after_adding_samples_keeps_false_passes_below_alpha(metho
         for this in range(1, looks + 1):
             seen = rank < 160 * this // looks
             bounds = ClassBounds(class_samples(values[seen], labels[seen], 4, seed=0), (0.0, 1.0), method)
-            one = Candidate("none", "M", list("abcd"), {BoundsKey("m"): bounds})
+            one = candidate_of(bounds, list("abcd"))
             for planned in (looks, 1):
                 rule = gate_rule("m", at_least=0.3, confidence=1 - alpha, looks={"planned": planned, "this": this})
                 passed[planned] |= decide(one, rule) == "PASS"
@@ -446,8 +454,8 @@ def falsified_candidate(violated, labels=None, classes=1):
     labels = np.zeros(len(violated), dtype=int) if labels is None else labels
     samples = class_samples(violated.astype(float), labels, classes, seed=0)
     key = BoundsKey("great", FALSIFICATION, ALL_SAMPLES if classes == 1 else CLASSES)
-    bounds = {key: ClassBounds(samples, (0.0, 1.0), "clopper_pearson")}
-    return Candidate("none", "M", [f"class {k}" for k in range(3)], bounds)
+    names = [ALL_CLASSES] if classes == 1 else [f"class {k}" for k in range(classes)]
+    return candidate_of(ClassBounds(samples, (0.0, 1.0), "clopper_pearson"), names, key=key)
 
 
 def test_a_falsification_rate_of_all_samples_is_judged_without_a_union_over_classes():

@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.audit.settings import IntervalSettings
-from gfscore.audit.values import AuditValues, SampleValues
-from gfscore.audit.verdicts.gate_rules import DECLINE, BoundsKey, RuleSettings
+from gfscore.audit.values import SampleValues
 from gfscore.audit.verdicts.verdict import ReleaseSource
 from gfscore.core.errors import InputError
 from gfscore.core.identity import ModelName
@@ -247,32 +246,3 @@ def paired(earlier: pd.DataFrame, later: SampleValues, *, where: Path | str) -> 
         missing=later.missing[common] | earlier["missing"].to_numpy(bool)[rows],
         measure=later.measure.description,
     )
-
-
-def paired_with_release(
-    audit_values: AuditValues, path_to_release: Path | str, *, rules: Sequence[RuleSettings]
-) -> dict[ModelName, dict[BoundsKey, PairedDifferences]]:
-    """Differences from the earlier release of each model, for the rules that judge DECLINE.
-
-    Parameters
-    ----------
-    audit_values : AuditValues
-        Values of the audit.
-    path_to_release : path
-        Table release_values, which is read only if there is such a rule.
-    rules : sequence of RuleSettings
-        Rules of the gate.
-    """
-    measures = {rule.bounds_key: rule.measure for rule in rules if rule.statistic == DECLINE}
-    if not measures:
-        return {}
-
-    release = ReleaseFile(path_to_release)
-    differences: dict[ModelName, dict[BoundsKey, PairedDifferences]] = {}
-    for model in audit_values.included:
-        differences[model] = {}
-        for key, measure in measures.items():
-            earlier = release.read(model, measure)
-            later = audit_values.sample_values(model, measure)
-            differences[model][key] = paired(earlier, later, where=path_to_release)
-    return differences

@@ -35,7 +35,6 @@ from gfscore.audit.verdicts.verdict import (
     OpenSamples,
     ReleaseSource,
     RuleVerdict,
-    SampleCounts,
     digests_of,
 )
 from gfscore.core.dataset_manifest import DatasetManifest
@@ -55,9 +54,6 @@ MOST_NAMED = 3
 
 MOST_REPEATED = 0.01
 """Share of rows that may repeat an image before the sentence says so."""
-
-ALL_CLASSES = "all classes"
-"""Name of the one class of rules that judge all samples together."""
 
 
 def judge(
@@ -142,7 +138,7 @@ def judge_rule(
     """
     alpha = rule.alpha(rules=rules, models=models)
     model_verdicts = [_judge_model(candidate, rule, alpha, lam) for candidate in candidates]
-    bounds = candidates[0].bounds[rule.bounds_key]
+    bounds = candidates[0].judged[rule.bounds_key].bounds
     statistic = rule.statistic_of(lam=lam)
     return RuleVerdict.model_validate(
         {
@@ -170,10 +166,9 @@ def judge_rule(
 
 
 def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: float) -> ModelVerdict:
-    bounds = candidate.bounds[rule.bounds_key]
-    names = candidate.names_of(rule.bounds_key)
-    if len(bounds.n) != len(names):
-        names = [ALL_CLASSES]
+    judged = candidate.judged[rule.bounds_key]
+    bounds = judged.bounds
+    names = judged.names
     statistic = rule.statistic_of(names, lam=lam)
     low, high = statistic.bounds(bounds, alpha)
     verdict = rule.verdict(float(low), float(high))
@@ -208,16 +203,6 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         if statistic.one_class in (None, index):
             empty_classes.append(names[index])
 
-    counts = candidate.counts_of(rule.bounds_key)
-    samples = None
-    if counts is not None:
-        samples = SampleCounts(
-            measured=int(counts["measured"].sum()),
-            expected=int(counts["expected"].sum()),
-            rows=int(counts["rows"].sum()),
-            by_class={name: of_classes.tolist() for name, of_classes in counts.items()},
-        )
-
     return ModelVerdict(
         threat=candidate.threat,
         model=candidate.model,
@@ -227,7 +212,7 @@ def _judge_model(candidate: Candidate, rule: RuleSettings, alpha: float, lam: fl
         low=float(low),
         high=float(high),
         worst_class=worst_class,
-        samples=samples,
+        samples=judged.counts,
         classes_without_samples=empty_classes,
         samples_needed_per_class=needed_per_class,
         further_samples_needed=further_samples,
