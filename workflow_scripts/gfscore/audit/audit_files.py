@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from pydantic import Field
+
 from gfscore.core.settings import RecordFile
 
 Paths = Sequence[Path | str]
@@ -20,12 +22,15 @@ class ModelSelection(RecordFile):
         Labels "threat/model" of the models that take part.
     excluded : list of dict
         Label and reason, as `model` and `reason`, of those that do not.
+    warned : list of dict
+        The same of those that take part all the same.
     guessing : list of str
         Labels of included models that may be guessing.
     """
 
-    included: list[str]
+    included: list[str] = Field(min_length=1)
     excluded: list[dict[str, str]]
+    warned: list[dict[str, str]] = Field(default_factory=list)
     guessing: list[str]
 
 

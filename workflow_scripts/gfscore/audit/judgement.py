@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
-from gfscore.audit.audit_files import AuditFiles
+from gfscore.audit.audit_files import AuditFiles, ModelSelection
 from gfscore.audit.settings import IntervalSettings
 from gfscore.audit.values import AuditValues, SampleValues
 from gfscore.audit.verdicts.candidates import candidates_of, contradiction_bounds, decline_bounds, group_bounds
@@ -13,7 +13,6 @@ from gfscore.audit.verdicts.gate_rules import BoundsKey, RuleSettings, combine
 from gfscore.audit.verdicts.judging import evidence, judge, judge_rule
 from gfscore.audit.verdicts.verdict import EVIDENCE_INTERVAL, PROVEN, Judgement, Verdict
 from gfscore.core.dataset_manifest import DatasetManifest
-from gfscore.core.files import read_json
 from gfscore.statistics.error_rates import warning_about_test
 
 RESTS_ON = {
@@ -77,7 +76,7 @@ def verdict_on_audit(
             cautions.append(warning)
         if measure.kind.name in RESTS_ON:
             cautions.append(RESTS_ON[measure.kind.name].format(measure=name))
-    selection = read_json(audit_values.selection)
+    selection = ModelSelection.read(audit_values.selection).model_dump()
     judgement = judge(candidates, rules, lam=fp_lambda, selection=selection, cautions=cautions)
 
     read_files = [audit_values.selection, audit_values.dataset, audit_values.scores, *audit_values.samples]

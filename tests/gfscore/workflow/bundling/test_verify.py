@@ -135,6 +135,27 @@ def test_a_refusal_by_another_version_says_so(bundle, clean_checkout, monkeypatc
     assert found.faults and "d" * 40 in found.unchecked["version"]
 
 
+MALFORMED = [
+    ("verdict", "rules", None),
+    ("verdict", "rules", []),
+    ("verdict", "time", "today"),
+    ("verdict", "software", []),
+    ("models", "warned", None),
+    ("models", "included", []),
+]
+"""Files of an audit, a key, and a value of it that no version writes."""
+
+
+@pytest.mark.parametrize(("name", "key", "value"), MALFORMED)
+def test_malformed_files_are_named_and_no_error_of_python_is(bundle, name, key, value):
+    path = bundle / f"audits/toy/{name}.json"
+    write_json(path, read_json(path) | {key: value})
+    bundles.restated(bundle)
+    faults = verify_bundle(bundle).faults
+    assert any(f"{name}.json: " in fault for fault in faults)
+    assert not [fault for fault in faults if "cannot be computed" in fault]
+
+
 def test_a_verdict_with_entries_of_another_version_is_refused_with_that_version(bundle, clean_checkout, monkeypatch):
     path = bundle / "audits/toy/verdict.json"
     verdict = read_json(path)

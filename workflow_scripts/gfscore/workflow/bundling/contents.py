@@ -23,6 +23,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
 from gfscore.core.files import no_number, read_json, write_text
@@ -271,6 +272,9 @@ def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
         Naming the file, where one cannot be read.
     """
     verdict = bundle.json(bundle.of_audit("verdict.json"))
+    judged = read_verdict(bundle.audit_path("verdict.json")).rules
+    if len(judged) != len(audit.rules):
+        raise InputError(f"{bundle.of_audit('verdict.json')}: judges other rules than config.yaml asks for")
     manifest = bundle.json(audit.dataset.manifest)
     sources = read_identity(bundle.audit_path("class_scores.parquet"))["made_from"]
 
@@ -285,8 +289,8 @@ def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
                     f"{digests[name]} and {digest}; measure all of it with one"
                 )
     rules = []
-    for judged, rule in zip(verdict["rules"], audit.rules, strict=True):
-        rules.append({"words": judged["words"], **rule.model_dump(by_alias=True)})
+    for judged_rule, rule in zip(judged, audit.rules, strict=True):
+        rules.append({"words": judged_rule.words, **rule.model_dump(by_alias=True)})
     question = {
         "title": audit.title,
         "dataset": only(manifest, ["dataset", "digest", "samples", "classes"]),

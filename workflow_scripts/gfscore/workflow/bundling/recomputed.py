@@ -12,6 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
@@ -35,6 +36,7 @@ from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.mappings import without
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
+from gfscore.core.settings import RecordFile
 from gfscore.core.software import software, version_in_words
 from gfscore.measures import NamedMeasure
 from gfscore.measures.samples import table_of
@@ -384,16 +386,22 @@ class Recomputed:
                 yield from differences(PAGE, _unpacked(stored_part), _unpacked(drawn_part))
 
 
+class _JudgedBy(RecordFile):
+    # What is read of a verdict that another version may have written.
+    time: datetime
+    software: dict[str, str | bool | None]
+
+
 def other_time_or_version(bundle: Bundle) -> Iterator[str]:
     """Whether the page says another time or version of its verdict than verdict.json, whose rest is not read."""
-    verdict = bundle.json(bundle.of_audit("verdict.json"))
-    judged_by = verdict["software"]
+    verdict = _JudgedBy.read(bundle.audit_path("verdict.json"))
+    judged_by = verdict.software
     if judged_by.keys() != software().keys():
         yield f"verdict.json: its software has other entries than {', '.join(software())}"
         return
     page = _page_of(bundle)
     statements = {
-        "Judged": provenance.time_in_words(verdict["time"]),
+        "Judged": provenance.time_in_words(verdict.time.isoformat()),
         "By": f"{judged_by['name']} {version_in_words(judged_by)}",
     }
     for term, words in statements.items():
@@ -403,7 +411,7 @@ def other_time_or_version(bundle: Bundle) -> Iterator[str]:
 
 def other_software(bundle: Bundle) -> str:
     """Which version or commit judged, and which is installed; empty where they are the same."""
-    judged_by = bundle.json(bundle.of_audit("verdict.json"))["software"]
+    judged_by = _JudgedBy.read(bundle.audit_path("verdict.json")).software
     if judged_by == software():
         return ""
     return f"its verdict is of {version_in_words(judged_by)}, this is {version_in_words(software())}"
