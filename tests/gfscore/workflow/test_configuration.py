@@ -9,8 +9,8 @@ import pytest
 from gfscore.audit.verdicts.gate_rules import STATISTICS, statistic_of
 from gfscore.core.errors import InputError, unknown_name
 from gfscore.workflow.config_files import marked, merge
-from gfscore.workflow.configuration import case_mistakes
-from gfscore.workflow.plan import Run
+from gfscore.workflow.configuration import check_case
+from gfscore.workflow.resolution import Draft
 from helpers.configurations import completed, refusal, written
 
 TORCH = {"path": "a.pt", "architecture": "torchvision.models:resnet18"}
@@ -267,6 +267,13 @@ def test_a_decline_is_since_a_release_that_some_rule_compares_with():
     assert "-1.25331 to 1.25331" in text
 
 
+def case_mistakes(config):
+    """Mistakes of a complete configuration whose names differ only in case."""
+    draft = Draft(marked(config, None), config)
+    check_case(draft)
+    return draft.mistakes
+
+
 def test_names_that_differ_in_case_alone_are_refused_together(config):
     for section, name, other in [
         ("audits", "digits", "Digits"),
@@ -289,9 +296,9 @@ def test_names_that_differ_in_case_alone_are_refused_together(config):
     assert "models: cifar10/L2/wu2020adversarial: 'wu2020adversarial' and 'Wu2020Adversarial' differ only" in text
     assert "rename 'wu2020adversarial'" in text
     config["models"]["cifar10"]["L2"] = {"Wu2020Adversarial": entry}
-    assert not [*case_mistakes(Run(config))]
+    assert not case_mistakes(config)
     config["models"]["CIFAR10"] = config["models"].pop("cifar10")
-    (mistake,) = case_mistakes(Run(config))
+    (mistake,) = case_mistakes(config)
     assert mistake.key_path == ("models", "CIFAR10") and "'CIFAR10' and 'cifar10' differ only" in mistake.message
 
 

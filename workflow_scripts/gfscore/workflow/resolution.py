@@ -62,7 +62,7 @@ class Resolution:
 
 @dataclass
 class Draft:
-    """A configuration that is not complete yet, and the mistakes in it.
+    """A configuration that is being completed or checked, and the mistakes in it.
 
     Parameters
     ----------

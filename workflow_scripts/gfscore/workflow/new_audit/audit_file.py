@@ -202,9 +202,9 @@ class NewAudit:
 
     def __post_init__(self) -> None:
         """Refuse paths that the workflow could not use."""
-        _require_paths("datasets", self.data)
+        _require_paths(self.data)
         for model in self.models:
-            _require_paths("models", model.settings)
+            _require_paths(model.settings)
 
     @property
     def evidence_interval(self) -> str | None:
@@ -265,9 +265,9 @@ def attacked_audits(sections: Settings) -> list[str]:
     return names
 
 
-def _require_paths(section: str, entry: Settings) -> None:
-    for mistake in path_mistakes((section,), entry):
-        raise InputError(mistake.message)
+def _require_paths(entry: Settings) -> None:
+    for _, message in path_mistakes(entry):
+        raise InputError(message)
 
 
 def lines_without_attacks(reason: str) -> list[str]:
