@@ -24,8 +24,7 @@ include: "rules/exports.smk"
 rule all:
     default_target: True
     input:
-        of_run(PlannedAudit.audit_results),
-        of_run(PlannedAudit.model_results),
+        of_run(targets.report_results),
         "results/index.html",
     localrule: True
 
@@ -33,34 +32,33 @@ rule all:
 # Everything that may need a network: run it on the login node, then the rest runs offline.
 rule inputs:
     input:
-        of_run(PlannedAudit.input_results),
+        of_run(targets.input_results),
     localrule: True
 
 
 rule logits:
     input:
-        of_run(PlannedAudit.logit_results),
+        of_run(targets.logit_results),
     localrule: True
 
 
 rule audit:
     input:
-        of_run(PlannedAudit.sample_results),
-        of_run(PlannedAudit.verdict_results),
+        of_run(targets.verdict_results),
     localrule: True
 
 
 rule report:
     input:
-        of_run(PlannedAudit.report_results),
+        of_run(targets.report_results),
     localrule: True
 
 
 # Tables in LaTeX, model cards and a research object to deposit; `all` does not make them.
 rule exports:
     input:
-        of_run(PlannedAudit.export_results),
-        of_run(PlannedAudit.report_results),
+        of_run(targets.export_results),
+        of_run(targets.report_results),
     localrule: True
 
 

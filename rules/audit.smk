@@ -39,21 +39,21 @@ rule score_models:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(60),
     params:
-        subject=of_audit(PlannedAudit.subject),
-        checks=of_audit(PlannedAudit.logit_checks),
+        subject=of_audit(audit_steps.subject),
+        checks=of_audit(audit_steps.logit_checks),
         temperatures={end: config["great"]["temperatures"][end] for end in ("low", "high")},
         changes=plan.logit_changes.model_dump(),
-        state=of_audit(PlannedAudit.user_logit_digests),
+        state=of_audit(audit_steps.user_logit_digests),
     script:
         "../workflow_scripts/score_models.py"
 
 
 rule tabulate_audit:
     input:
-        unpack(of_audit(PlannedAudit.table_inputs)),
+        unpack(of_audit(audit_steps.table_inputs)),
         code=code("tabulate_audit"),
         logits=of_audit(PlannedAudit.logit_files),
-        samples=of_audit(lambda audit: audit.sample_files(audit.measures.values())),
+        samples=of_audit(lambda audit: audit.sample_files(audit.measures)),
     output:
         **{name: f"results/audits/{{audit}}/{name}.parquet" for name in table_names.TABULATED},
         **{f"{name}_csv": f"results/audits/{{audit}}/{name}.csv" for name in table_names.TABULATED},
@@ -68,8 +68,8 @@ rule tabulate_audit:
         mem_mb=by_attempt(8000),
         runtime=by_attempt(120),
     params:
-        subject=of_audit(PlannedAudit.subject),
-        settings=of_audit(lambda audit: audit.table_settings().model_dump()),
+        subject=of_audit(audit_steps.subject),
+        settings=of_audit(lambda audit: audit_steps.table_settings(audit).model_dump()),
     script:
         "../workflow_scripts/tabulate_audit.py"
 
@@ -77,7 +77,7 @@ rule tabulate_audit:
 rule import_release:
     input:
         code=code("import_release"),
-        statement=of_audit(lambda audit: audit.release_statement),
+        statement=of_audit(audit_steps.release_statement),
         manifest=of_audit(lambda audit: audit.dataset.manifest),
     output:
         values="results/releases/{audit}.parquet",
@@ -92,17 +92,17 @@ rule import_release:
         mem_mb=by_attempt(4000),
         runtime=by_attempt(60),
     params:
-        release=of_audit(PlannedAudit.release_params),
+        release=of_audit(audit_steps.release_params),
     script:
         "../workflow_scripts/import_release.py"
 
 
 rule judge_audit:
     input:
-        unpack(of_audit(PlannedAudit.verdict_inputs)),
+        unpack(of_audit(audit_steps.verdict_inputs)),
         **AUDIT_FILES,
         code=code("judge_audit"),
-        samples=of_audit(lambda audit: audit.sample_files(audit.judged_measures())),
+        samples=of_audit(lambda audit: audit.sample_files(audit.judged_measures)),
     output:
         verdict="results/audits/{audit}/verdict.json",
     log:
@@ -113,8 +113,8 @@ rule judge_audit:
     conda:
         "../envs/analysis.yaml"
     params:
-        subject=of_audit(PlannedAudit.judged_subject),
-        measures=of_audit(PlannedAudit.measure_entries),
+        subject=of_audit(lambda audit: audit_steps.subject(audit, audit.judged_measures)),
+        measures=of_audit(lambda audit: entries_of(audit.measures)),
         rules=of_audit(lambda audit: audit.entry["gate"]),
         intervals=config["intervals"],
         label_error_rate=of_audit(lambda audit: audit.dataset.entry["label_error_rate"]),
@@ -143,7 +143,7 @@ rule write_configuration:
 rule gate:
     input:
         verdicts=[f"{audit.folder}/verdict.json" for audit in plan.selected],
-        standing=of_run(PlannedAudit.verdict_results),
+        standing=of_run(targets.verdict_results),
     log:
         str(GATE_LOG),
     localrule: True

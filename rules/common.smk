@@ -56,7 +56,7 @@ from gfscore.audit import table_names
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.show import run_output
 from gfscore.show.run_output import last_words
-from gfscore.workflow import prepared, user_files
+from gfscore.workflow import audit_steps, prepared, targets, user_files
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel
 from gfscore.workflow.jobs import prepend_to_python_path, set_job_variables
@@ -66,6 +66,7 @@ from gfscore.workflow.resolved_file import holds_other_values, rendered
 from gfscore.workflow.sources import declaring_modules, modules_of_measure, sources_of, workflow_files
 from gfscore.core.errors import InputError
 from gfscore.core.identity import MODEL
+from gfscore.measures import entries_of
 
 prepend_to_python_path(SCRIPTS)
 set_job_variables()

@@ -22,8 +22,8 @@ rule export_audit:
         datasets=of_audit(lambda audit: [dataset.manifest for dataset in audit.datasets]),
         samples=of_audit(lambda audit: [dataset.samples for dataset in audit.datasets]),
         workflow=lambda wildcards: [in_workflow(path) for path in workflow_files(ROOT)],
-        manifests=of_audit(PlannedAudit.deposited_inputs),
-        results=of_audit(PlannedAudit.deposited_results),
+        manifests=of_audit(audit_steps.deposited_inputs),
+        results=of_audit(audit_steps.deposited_results),
     output:
         latex=directory("results/audits/{audit}/exports/latex"),
         cards=directory("results/audits/{audit}/exports/model-cards"),
@@ -39,7 +39,7 @@ rule export_audit:
         runtime=by_attempt(60),
     params:
         title=of_audit(lambda audit: audit.title),
-        measures=of_audit(PlannedAudit.measure_entries),
+        measures=of_audit(lambda audit: entries_of(audit.measures)),
         fp_lambda=config["disparity"]["fp_lambda"],
         config=config,
         workflow_folder=in_workflow("."),

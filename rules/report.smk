@@ -37,7 +37,7 @@ rule plot_figures:
     # The page is made beside them.
     threads: half_of_the_cores
     params:
-        subject=of_audit(PlannedAudit.subject),
+        subject=of_audit(audit_steps.subject),
         fp_lambda=config["disparity"]["fp_lambda"],
         seed=config["intervals"]["seed"],
     script:
@@ -70,8 +70,8 @@ rule build_report:
         "../envs/analysis.yaml"
     params:
         title=of_audit(lambda audit: audit.title),
-        measures=of_audit(PlannedAudit.measure_entries),
-        models=of_audit(lambda audit: [model.model_dump() for model in audit.described_models()]),
+        measures=of_audit(lambda audit: entries_of(audit.measures)),
+        models=of_audit(lambda audit: [model.model_dump() for model in audit_steps.described_models(audit)]),
         published_samples=of_audit(lambda audit: audit.dataset.entry["published_accuracy"]),
         fp_lambda=config["disparity"]["fp_lambda"],
     script:

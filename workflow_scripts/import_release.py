@@ -26,7 +26,7 @@ def import_release(
     audit : str
         Name of the audit.
     release : mapping
-        Bundle and model of the earlier release, models and measures that are compared: PlannedAudit.release_params.
+        Bundle and model of the earlier release, models and measures that are compared: audit_steps.release_params.
     """
     manifest = DatasetManifest.read(path_to_manifest)
     values, source = values_for(

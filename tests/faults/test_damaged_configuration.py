@@ -7,6 +7,7 @@ from faults.damage import changed_tree, damaged
 from faults.pool import watched
 from gfscore.core.errors import InputError
 from gfscore.workflow.plan import Run
+from gfscore.workflow.targets import audit_results
 from helpers.configurations import ROOT, completed
 
 CASES = 200
@@ -34,7 +35,7 @@ def test_a_damaged_configuration_is_refused_by_name_or_can_be_planned(trials):
             assert "config.yaml" in str(error)
             return True
         for audit in config["run"]:
-            assert Run(config).audits[audit].audit_results()
+            assert audit_results(Run(config).audits[audit])
             assert Run(config).audits[audit].models
         return False
 

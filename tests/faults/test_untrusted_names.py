@@ -14,7 +14,7 @@ import yaml
 
 from faults.audits import OPTIONS, OVERLAY, TARGETS
 from gfscore.core.settings import NAME_FORM
-from gfscore.workflow.plan import EXPORTS
+from gfscore.workflow.targets import EXPORTS
 from helpers.configurations import refusal, shipped_configuration
 
 pytestmark = pytest.mark.seconds(60)

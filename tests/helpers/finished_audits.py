@@ -19,11 +19,13 @@ from gfscore.core.dataset_manifest import resolve_label_error_rates
 from gfscore.core.digests import sha256_of_file, write_checksummed
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL
+from gfscore.measures import entries_of
 from gfscore.measures.samples import table_of
 from gfscore.networks.checkpoint_files import model_digest
 from gfscore.show.page.report import PageSettings
 from gfscore.tables.parquet_tables import read_table, write_logits, write_table
 from gfscore.tables.table import DATASET
+from gfscore.workflow import audit_steps
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.plan import Run
 from gfscore.workflow.resolved_file import rendered
@@ -133,7 +135,12 @@ def finished_audit(
         logits[np.arange(n), labels] += np.broadcast_to(signal, CLASSES)[labels].astype(np.float32)
         if attacked:
             _network(
-                model, samples, logits, entries=audit.measure_entries(), distances=rng.uniform(0.1, 2.0, n), band=band
+                model,
+                samples,
+                logits,
+                entries=entries_of(audit.measures),
+                distances=rng.uniform(0.1, 2.0, n),
+                band=band,
             )
         else:
             np.save(f"given/{model.name.classifier}.npy", logits)
@@ -192,7 +199,7 @@ def _page(audit):
     settings = PageSettings(
         title=audit.title,
         measures=audit.measures,
-        models=audit.described_models(),
+        models=audit_steps.described_models(audit),
         fp_lambda=audit.run.settings.disparity.fp_lambda,
     )
     folder = AuditFolder(Path(audit.folder), AUDIT)
@@ -211,34 +218,36 @@ def _steps(audit):
         AuditFiles(manifest=manifest, dataset=dataset),
         scored,
         audit=AUDIT,
-        subject=AuditSubject.parse(audit.subject()),
-        checks=[LogitCheck.parse(check) for check in audit.logit_checks()],
+        subject=AuditSubject.parse(audit_steps.subject(audit)),
+        checks=[LogitCheck.parse(check) for check in audit_steps.logit_checks(audit)],
         temperatures=TemperatureGrid(**great["temperatures"]),
         changes=LogitChanges(shifts=great["shifts"], scales=great["scales"], lam=config["disparity"]["fp_lambda"]),
     )
     given = scored | {
         "manifest": manifest,
         "dataset": dataset,
-        "samples": audit.sample_files(audit.measures.values()),
+        "samples": audit.sample_files(audit.measures),
         "manifests": [],
     }
     given |= {"generator": None, "attributes": None, "mappers": [], "projections": []}
     given |= {"checkpoints": audit.fetched_manifests()}
-    values = AuditValues.from_params(audit.subject(), given)
-    tabulate_audit(values, AuditFiles.from_inputs(given), tables, audit=AUDIT, settings=audit.table_settings())
+    values = AuditValues.from_params(audit_steps.subject(audit), given)
+    tabulate_audit(
+        values, AuditFiles.from_inputs(given), tables, audit=AUDIT, settings=audit_steps.table_settings(audit)
+    )
     configuration = f"{folder}/config.yaml"
     values_of_release = audit.release_values()
     if isinstance(values_of_release, str):
-        import_release(manifest, values_of_release, audit=AUDIT, release=audit.release_params())
+        import_release(manifest, values_of_release, audit=AUDIT, release=audit_steps.release_params(audit))
     given |= {"release": values_of_release}
-    judged = given | {"samples": audit.sample_files(audit.judged_measures()), "configuration": configuration}
+    judged = given | {"samples": audit.sample_files(audit.judged_measures), "configuration": configuration}
     judge_audit(
-        AuditValues.from_params(audit.judged_subject(), judged),
+        AuditValues.from_params(audit_steps.subject(audit, audit.judged_measures), judged),
         AuditFiles.from_inputs(judged),
         f"{folder}/verdict.json",
         tables=AuditFolder(Path(folder), AUDIT).tables(),
         measures=audit.measures,
-        rules=audit.rules,
+        rules=audit.settings.gate,
         intervals=IntervalSettings(**config["intervals"]),
         label_error_rates=resolve_label_error_rates(config["datasets"]["toy"]["label_error_rate"], manifest, None),
         fp_lambda=config["disparity"]["fp_lambda"],

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from gfscore.workflow.plan import Run, step_of
+from gfscore.workflow.audit_steps import step_of
+from gfscore.workflow.plan import Run
 
 pytestmark = [pytest.mark.workflow, pytest.mark.seconds(30)]
 

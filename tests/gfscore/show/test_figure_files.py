@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.show.figure_files import DrawnAudit, draw_by_processes
+from gfscore.workflow.audit_steps import subject
 from gfscore.workflow.configuration import configured
 from gfscore.workflow.plan import Run
 from helpers.finished_audits import AUDIT, finished_audit
@@ -15,7 +16,7 @@ def test_several_processes_draw_from_samples(tmp_path, monkeypatch):
     audit = Run(configured(["config.yaml"], {}).config).audits[AUDIT]
     drawn_audit = DrawnAudit(
         folder=AuditFolder(Path(audit.folder), AUDIT),
-        subject=audit.subject(),
+        subject=subject(audit),
         fp_lambda=0.25,
         scores=f"results/scores/{AUDIT}.parquet",
         dataset=audit.dataset.samples,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gfscore.workflow.audit_steps import table_settings
 from gfscore.workflow.plan import Run
 from gfscore.workflow.replaced_files import missing_files
 from helpers.configurations import completed, refusal, refusal_with, shipped_configuration
@@ -75,7 +76,7 @@ def test_copies_belong_to_the_images_and_a_dataset_without_them_is_what_it_was(c
     settings = audit.dataset.image_settings()["corrupted"]
     assert settings == {**COPIES, "corruptions": None, "severities": None, "preprocessing": {"method": "none"}}
     assert "corrupted" not in run.datasets["digits-train"].image_settings()
-    assert audit.table_settings().corruption_baseline == "none/ERM"
+    assert table_settings(audit).corruption_baseline == "none/ERM"
     assert any("nowhere/C: there is no such file or folder" in message for message in missing_files([audit]))
 
 

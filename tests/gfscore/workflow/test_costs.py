@@ -11,6 +11,7 @@ from gfscore.audit.step_params import JobRecord
 from gfscore.core.files import read_json, write_json
 from gfscore.core.identity import MODEL as MODEL_PATH
 from gfscore.networks import devices, passes
+from gfscore.workflow.audit_steps import job_records
 from gfscore.workflow.jobs import cost_file, logged_job, recorded_cost
 from gfscore.workflow.plan import Run
 from helpers.configurations import shipped_configuration
@@ -124,7 +125,7 @@ def test_costs_are_looked_for_where_the_rules_let_their_jobs_write_them():
     logs = [log.removeprefix("results/logs/") for log in re.findall(r'f?"(results/logs/[^"]+)\.log"', rules)]
     logs = [log.replace("{MODEL}", MODEL_PATH).replace("{ZOO_MODEL}", "{dataset}/{threat}/{model}") for log in logs]
     known = [re.sub(r"\{+\w+\}+", "[^/]+", log) for log in logs]
-    records = run.audits["digits"].job_records()
+    records = job_records(run.audits["digits"])
     assert {record.step for record in records} > {"train_model", "extract_logits", "project_attributes"}
     assert {record.step for record in records if record.measure == "clean"} == {FROM_LOGITS}
     for record in records:

@@ -5,7 +5,8 @@ import pytest
 from gfscore.measures import KINDS
 from gfscore.show.charts import CHARTS
 from gfscore.workflow.catalogue import CATALOGUE
-from gfscore.workflow.plan import EXPORTS, Run
+from gfscore.workflow.plan import Run
+from gfscore.workflow.targets import EXPORTS, audit_results
 from gfscore.workflow.user_files import STATEMENT
 from helpers.configurations import completed, written
 from write_evidence_page import FRAMEWORKS, PAGE, items, page, rows
@@ -18,7 +19,7 @@ EVIDENCE = ("tables", "charts", "files")
 def files():
     """Files of an audit, of its exports and of a bundle."""
     audit = Run(completed(written())).audits["digits"]
-    names = {path.removeprefix(f"{audit.folder}/") for path in audit.audit_results()}
+    names = {path.removeprefix(f"{audit.folder}/") for path in audit_results(audit)}
     return names | {f"exports/{name}" for name in EXPORTS} | {STATEMENT}
 
 

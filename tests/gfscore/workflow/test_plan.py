@@ -9,8 +9,10 @@ import pytest
 
 from gfscore.audit.table_names import TABLES_OF_AUDIT
 from gfscore.core.identity import ModelName
+from gfscore.workflow.audit_steps import job_records, table_settings, training_baselines
 from gfscore.workflow.entries import PlannedDataset
 from gfscore.workflow.plan import Run
+from gfscore.workflow.targets import audit_results, model_results, verdict_results
 from helpers.configurations import completed, refusal, shipped_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -89,9 +91,7 @@ def test_a_gate_reads_the_measures_of_its_rules_and_what_refutes_them(config):
             for name, statistic in rules
         ]
         audit = Run(config).audits["digits"]
-        assert list(audit.judged_subject()["measures"]) == [measure.name for measure in audit.judged_measures()]
-        assert audit.judged_subject()["models"] == audit.subject()["models"]
-        return list(audit.judged_subject()["measures"])
+        return list(audit.judged_measures)
 
     assert judged(("great-sigmoid", "wcr"), ("clean", "rdi")) == ["clean", "great-sigmoid"]
     assert judged(("great-softmax", "falsification_rate")) == ["great-softmax", "minimal-l2"]
@@ -112,11 +112,11 @@ def band(small):
 def test_an_audit_of_a_proof_and_an_attack_has_what_is_made_of_both(band):
     audit = planned(band).audits["a"]
     assert list(audit.measures) == [*band["audits"]["a"]["measures"], "robust-linf-2of255"]
-    judged = [measure.name for measure in audit.judged_measures()]
+    judged = list(audit.judged_measures)
     assert judged == ["clean", "proven-linf-2of255", "adversarial-linf-2of255", "robust-linf-2of255"]
-    files = audit.sample_files(audit.measures.values())
+    files = audit.sample_files(audit.measures)
     assert len(files) == 6 and not [path for path in files if "robust" in path]
-    assert not [record for record in audit.job_records() if record.measure == "robust-linf-2of255"]
+    assert not [record for record in job_records(audit) if record.measure == "robust-linf-2of255"]
     assert "robust" not in audit.run.network_measures()
 
 
@@ -135,9 +135,9 @@ def test_a_derived_measure_that_cannot_be_made_is_refused_where_the_audit_names_
 @pytest.mark.parametrize("audit", ["cifar10-l2", "imagenet-linf"])
 def test_the_audits_of_the_paper_are_calibrated_by_distances_of_its_attack_too(audit, config):
     paper = Run(config).audits[audit]
-    measure = paper.calibrating_distances
+    measure = table_settings(paper).calibration.distances
     assert [attack["name"] for attack in config["measures"][measure]["attacks"]] == ["carlini-wagner"]
-    assert measure in paper.subject()["measures"]
+    assert measure in paper.measures
 
 
 def test_a_probe_is_fetched_and_fitted(small):
@@ -214,15 +214,15 @@ def test_generated_images_are_an_input_before_they_are_there():
 
 def test_a_verdict_stands_on_all_tables_and_measures_since_it_says_what_attacks_say(config):
     audit = Run(config).audits["digits"]
-    files = set(audit.verdict_results())
+    files = set(verdict_results(audit))
     assert {"results/audits/digits/verdict.json", "results/audits/digits/class_scores.parquet"} < files
-    assert set(audit.sample_files(audit.measures.values())) < files
+    assert set(audit.sample_files(audit.measures)) < files
 
 
 def test_measures_from_logits_have_samples_tables_of_models_without_logits_alone(config):
     config["models"]["digits"]["none"]["PGD"] = {"source": "samples", "path": "given.tsv"}
     audit = Run(completed_samples(config)).audits["digits"]
-    files = audit.sample_files(audit.measures.values())
+    files = audit.sample_files(audit.measures)
     from_logits = [path for path in files if path.startswith("results/samples/clean/")]
     assert from_logits == ["results/samples/clean/digits/none/PGD.parquet"]
 
@@ -236,7 +236,7 @@ def completed_samples(config):
 
 def test_every_table_is_a_result_of_every_audit(config):
     config["audits"]["digits"]["measures"] = ["clean"]
-    results = Run(config).audits["digits"].audit_results()
+    results = audit_results(Run(config).audits["digits"])
     for table in TABLES_OF_AUDIT:
         assert {f"results/audits/digits/{table}.parquet", f"results/audits/digits/{table}.csv"} <= set(results)
 
@@ -246,7 +246,7 @@ def test_every_mapper_is_held_against_the_models_of_every_task(config):
     files = audit.projection_files()
     assert len(files) == 2 * 3 * 2 and len(set(files)) == 12
     assert files[2] == "results/projections/faces-vae/faces-age/none/convolutions.parquet"
-    assert set(files) < set(audit.model_results())
+    assert set(files) < set(model_results(audit))
     of_tasks = audit.task_files()
     assert of_tasks["task_attributes"] == [
         "results/attributes/faces-age.parquet",
@@ -262,12 +262,12 @@ def test_every_mapper_is_held_against_the_models_of_every_task(config):
 
 
 def test_files_of_a_projection_are_results_and_an_audit_without_one_has_none(config):
-    files = Run(config).audits["digits"].model_results()
+    files = model_results(Run(config).audits["digits"])
     assert "results/mappers/digits-vae.npz" in files
     assert "results/projections/digits-vae/digits/none/ERM.parquet" in files
     config["audits"]["digits"]["projection"] = None
     audit = Run(config).audits["digits"]
-    assert not [path for path in audit.model_results() if "mapper" in path or "projection" in path]
+    assert not [path for path in model_results(audit) if "mapper" in path or "projection" in path]
     assert audit.mappers == []
 
 
@@ -317,11 +317,11 @@ def test_a_training_is_judged_against_the_method_that_it_changes(small):
     }
     small["audits"]["a"]["models"] = ["zoo/none/X", "zoo/Linf/*"]
     expected = {"Linf/WORST_CLASS": "Linf/PGD", "Linf/FRL": "Linf/TRADES", "Linf/DAFA_2": "Linf/TRADES_2"}
-    assert planned(small).audits["a"].training_baselines() == expected
+    assert training_baselines(planned(small).audits["a"]) == expected
     weaker = {"train_on": "train", "training": {"method": "TRADES", "coefficients": {"beta": 1}}}
     small["models"]["zoo"]["Linf"]["TRADES_1"] = weaker
     expected["Linf/FRL_of_its_own_beta"] = "Linf/TRADES_1"
-    assert planned(small).audits["a"].training_baselines() == expected
+    assert training_baselines(planned(small).audits["a"]) == expected
     # Which of two is meant cannot be known.
     small["models"]["zoo"]["Linf"]["TRADES_again"] = {"train_on": "train", "training": {"method": "TRADES"}}
-    assert "Linf/FRL" not in planned(small).audits["a"].training_baselines()
+    assert "Linf/FRL" not in training_baselines(planned(small).audits["a"])

@@ -5,10 +5,12 @@ from copy import deepcopy
 import pytest
 import yaml
 
+from gfscore.workflow.audit_steps import deposited_inputs, job_records
 from gfscore.workflow.config_files import Mark, marked
 from gfscore.workflow.plan import Run
 from gfscore.workflow.resolved_file import configuration_of
 from gfscore.workflow.resolving import resolve
+from gfscore.workflow.targets import sample_results
 from helpers.configurations import completed, refusal
 
 TRAINED = {"train_on": "train", "training": {"method": "ERM"}}
@@ -70,11 +72,11 @@ def test_an_audit_asks_for_the_files_of_its_remedies(small):
     assert files["remedy_offsets"][0] == x.offsets
     assert files["remedy_logits"][:2] == [x.original.logits, x.judged.logits]
     assert files["remedy_samples"][:5] == [model.samples("attack") for model in x.models]
-    needed = audit.sample_results()
+    needed = sample_results(audit)
     for paths in files.values():
         assert set(paths) <= set(needed)
     assert {"results/datasets/data-judging.json", "results/datasets/data-choosing.json"} <= set(needed)
-    paths = [record.path for record in audit.job_records()]
+    paths = [record.path for record in job_records(audit)]
     assert f"results/costs/choose_offsets/{x.planned_offsets.stem}.json" in paths
     assert len(set(paths)) == len(paths)
 
@@ -109,7 +111,7 @@ def test_other_audits_are_as_without_the_remedy(small):
     without = completed(small)
     for name in ("b", "c"):
         assert config["audits"][name] == without["audits"][name]
-        mine = [Run(these).audits[name].sample_results() for these in (config, without)]
+        mine = [sample_results(Run(these).audits[name]) for these in (config, without)]
         assert mine[0] == mine[1]
 
 
@@ -126,9 +128,9 @@ def test_a_model_with_offsets_may_be_written(small):
     audit = Run(completed(small)).audits["a"]
     (model,) = audit.models
     assert model.offsets.file.startswith("results/offsets/half/none/X/floor-")
-    assert model.offsets.file in audit.sample_results()
+    assert model.offsets.file in sample_results(audit)
     assert model.training_datasets == ["train", "data"]
-    assert "results/trained/zoo/none/X.json" in audit.deposited_inputs()
+    assert "results/trained/zoo/none/X.json" in deposited_inputs(audit)
     # Without a measure that the audit names, its configuration still says how the offsets are chosen.
     small["audits"]["a"]["measures"] = ["clean"]
     assert list(configuration_of(Run(completed(small)).audits["a"])["measures"]) == ["clean", "attack"]

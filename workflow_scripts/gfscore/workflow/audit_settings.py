@@ -118,6 +118,12 @@ class AuditSettings(Closed):
         "least 0.5, with 95% confidence.",
     )
 
+    @property
+    def mappers(self) -> list[str]:
+        """Names of the mappers whose latent dimensions predictions are held against."""
+        projection = self.projection or []
+        return [projection] if isinstance(projection, str) else projection
+
 
 def title_of(name: str) -> str:
     """Default title of an audit: "cifar10-l2" becomes "Cifar10 l2"."""

@@ -14,8 +14,8 @@ from gfscore.measures.great import NEED_LOGITS
 from gfscore.networks import leaderboard
 from gfscore.networks.model_source import Gives
 from gfscore.workflow.config_files import KeyPath, read_configuration, shown_path
-from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel, serves
-from gfscore.workflow.plan import PlannedAudit, Run, model_entries, zoo_models
+from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel, model_entries, serves, zoo_models
+from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.resolution import Draft, Resolution
 from gfscore.workflow.resolving import resolve
 from gfscore.workflow.user_files import INVALID_PATH
@@ -238,11 +238,11 @@ def _check_audit(draft: Draft, audit: PlannedAudit) -> None:
     key_path = ("audits", audit.name)
     for position, measure in enumerate(audit.measures.values()):
         _check_measure_of_audit(draft, audit, measure, (*key_path, "measures", position))
-    for number, rule in enumerate(audit.rules):
+    for number, rule in enumerate(audit.settings.gate):
         _check_rule(draft, audit, rule, (*key_path, "gate", number))
     if audit.settings.last_release:
         _check_paths(draft, audit.settings.last_release.model_dump(), (*key_path, "last_release"))
-        if not audit.release_measures():
+        if not audit.release_measures:
             message = f"no rule of `gate` compares with it; write one with statistic: {DECLINE}, or leave it out"
             draft.add_mistake(message, *key_path, "last_release")
     _check_corruptions(draft, audit)
@@ -399,7 +399,7 @@ def _check_rule(draft: Draft, audit: PlannedAudit, rule: RuleSettings, key_path:
 def _check_tasks(draft: Draft, audit: PlannedAudit) -> None:
     key_path = ("audits", audit.name, "tasks")
     run, names = audit.run, audit.settings.tasks
-    if names and not audit.mapper_names:
+    if names and not audit.settings.mappers:
         message = "tasks are compared by projections; name a mapper in `projection`, or drop them"
         draft.add_mistake(message, *key_path)
 
@@ -467,10 +467,10 @@ def _check_groups(draft: Draft, audit: PlannedAudit, task: PlannedDataset) -> No
 
 def _check_projection(draft: Draft, audit: PlannedAudit, task: PlannedDataset) -> None:
     key_path = ("audits", audit.name, "projection")
-    if not audit.mapper_names:
+    if not audit.settings.mappers:
         return
     mappers = audit.run.mappers
-    for name in audit.mapper_names:
+    for name in audit.settings.mappers:
         if name in mappers:
             _check_conditions(draft, mappers[name], task, key_path)
         else:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from gfscore.audit.step_params import TrainedModel
 from gfscore.core.identity import ModelName
@@ -20,6 +21,7 @@ from gfscore.images.dataset_source import DatasetSettings, DatasetSource, datase
 from gfscore.images.sources.generated import Generated
 from gfscore.images.sources.generator_file import GeneratorFile, NetworkGenerator
 from gfscore.measures import NamedMeasure
+from gfscore.networks import leaderboard
 from gfscore.networks.architecture_files import describe_network, folder, network_files
 from gfscore.networks.device_choice import LARGE_NETWORK_THREADS, threads_for_size
 from gfscore.networks.model_source import PUBLISHED, Gives, LogitsSettings, ModelSettings, ModelSource, model_sources
@@ -52,6 +54,26 @@ NOT_OF_DATA = (*NOT_OF_DRAWS, "path", "classes", "subset", "preprocessing")
 
 SHARES_OF_DATA = ("split", "test_share", "seed", "part", "list")
 """Settings of a dataset that choose which of these data are its samples."""
+
+ModelEntries = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Section `models` of the configuration: zoo, then threat model, then name to entry."""
+
+
+def zoo_models(models: ModelEntries, zoo: str, threat: str) -> list[str]:
+    """Names of a zoo's models for one threat model: entries, then those of RobustBench that need no entry."""
+    names = list(models.get(zoo, {}).get(threat, {}))
+    for listing in leaderboard.listings(zoo, threat):
+        if listing.supported and listing.model not in names:
+            names.append(listing.model)
+    return names
+
+
+def model_entries(models: ModelEntries) -> Iterator[tuple[str, str, str, Any]]:
+    """Zoo, threat model, name and entry of each model of the configuration."""
+    for zoo, threats in models.items():
+        for threat, entries in threats.items():
+            for name, entry in entries.items():
+                yield zoo, threat, name, entry
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from gfscore.core.errors import InputError
 from gfscore.core.files import read_json
 from gfscore.core.names import printable, shell_word, without_queries
 from gfscore.core.settings import PlainSettings
+from gfscore.measures import entries_of
 from gfscore.networks.architecture_files import describe_network
 from gfscore.tables.parquet_tables import read_attributes, read_identity
 from gfscore.workflow.configuration import SHIPPED, configured
@@ -102,7 +103,7 @@ def _require_same_question(audit: PlannedAudit, path: Path) -> None:
 def _question(audit: PlannedAudit) -> PlainSettings:
     # What the verdict depends on: no titles, and no measures that no rule judges.
     settings = audit.run.settings
-    measures = dict(audit.judged_subject()["measures"])
+    measures = entries_of(audit.judged_measures)
     training_data = {}
     for model in audit.models:
         for name in model.training_datasets:

@@ -65,9 +65,12 @@ def configuration_of(audit: PlannedAudit) -> PlainSettings:
     """
     config = audit.run.config
     models: dict[str, Any] = {}
+    measures = dict(audit.measures)
     for model in audit.every_model:
         threats = models.setdefault(model.zoo, {})
         threats.setdefault(model.name.threat, {})[model.name.classifier] = model.entry
+        if model.offsets:
+            measures.setdefault(model.offsets.measure.name, model.offsets.measure)
 
     datasets = {}
     for dataset in audit.datasets:
@@ -80,7 +83,7 @@ def configuration_of(audit: PlannedAudit) -> PlainSettings:
         "audits": {audit.name: audit.entry},
         "datasets": datasets,
         "models": models,
-        "measures": entries_of(audit.every_measure),
+        "measures": entries_of(measures),
         "mappers": {mapper.name: mapper.entry for mapper in audit.mappers},
         **without(only(config, SETTINGS), ["exports"]),
     }

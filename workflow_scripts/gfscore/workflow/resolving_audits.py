@@ -11,8 +11,7 @@ from gfscore.networks.model_source import Gives, model_sources
 from gfscore.networks.sources import adjusted
 from gfscore.workflow.audit_settings import AuditSettings, default_measures, explicit_audit
 from gfscore.workflow.config_files import Marked, MarkedList
-from gfscore.workflow.entries import PlannedDataset, choice_name
-from gfscore.workflow.plan import zoo_models
+from gfscore.workflow.entries import PlannedDataset, choice_name, zoo_models
 from gfscore.workflow.remedies import KIND, RemedySettings, adjusted_entry, adjusted_name, half_entry, half_name
 from gfscore.workflow.resolution import Draft
 from gfscore.workflow.resolving_entries import (

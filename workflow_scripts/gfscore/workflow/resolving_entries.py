@@ -14,8 +14,7 @@ from gfscore.networks import leaderboard
 from gfscore.networks.model_source import model_sources
 from gfscore.networks.sources import adjusted, robustbench
 from gfscore.workflow.config_files import KeyPath, Mark, Marked, MarkedList, mark_of, marked, merge, shown
-from gfscore.workflow.entries import CHECKPOINTS
-from gfscore.workflow.plan import model_entries, zoo_models
+from gfscore.workflow.entries import CHECKPOINTS, model_entries, zoo_models
 from gfscore.workflow.remedies import KIND
 from gfscore.workflow.resolution import Draft
 

@@ -38,6 +38,7 @@ from gfscore.show.exports.latex_tables import (
 )
 from gfscore.show.exports.step_runs import StepRun, recorded_steps
 from gfscore.statistics.margins import SCALE
+from gfscore.workflow.audit_steps import deposited_inputs
 from gfscore.workflow.plan import Run
 from gfscore.workflow.sources import workflow_files
 from helpers.configurations import shipped_configuration
@@ -707,7 +708,7 @@ def test_the_workflow_is_whole_and_holds_no_leftovers():
 
 def test_manifests_name_the_data_and_every_classifier():
     config = shipped_configuration()
-    found = Run(config).audits["digits"].deposited_inputs()
+    found = deposited_inputs(Run(config).audits["digits"])
     assert found[0] == "results/datasets/digits.json"
     assert "results/trained/digits/none/PGD.json" in found
     assert len(found) == len(set(found))
@@ -716,7 +717,7 @@ def test_manifests_name_the_data_and_every_classifier():
 def test_classifiers_that_come_as_logits_have_no_manifest():
     config = shipped_configuration()
     config["models"]["digits"]["none"]["PGD"] = {"source": "logits", "path": "given.npy"}
-    found = Run(config).audits["digits"].deposited_inputs()
+    found = deposited_inputs(Run(config).audits["digits"])
     assert "results/trained/digits/none/ERM.json" in found
     assert not [path for path in found if path.endswith("/PGD.json")]
 

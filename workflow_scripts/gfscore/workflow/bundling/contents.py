@@ -32,8 +32,11 @@ from gfscore.core.mappings import of_distinct_keys, only
 from gfscore.core.names import harmless, printable
 from gfscore.core.settings import Record, first_fault
 from gfscore.images.sources.labels import Labels
+from gfscore.measures import entries_of
 from gfscore.tables.parquet_tables import read_identity
+from gfscore.workflow.audit_steps import job_records, table_inputs, verdict_inputs
 from gfscore.workflow.plan import PlannedAudit
+from gfscore.workflow.targets import audit_results
 from gfscore.workflow.user_files import RESULTS, STATEMENT, OptionalFile
 
 SIGNATURE = f"{STATEMENT}.sig"
@@ -81,8 +84,8 @@ def named_files(paths: Iterable[str]) -> Files:
 
 def files_of_audit(audit: PlannedAudit) -> Files:
     """The files that every bundle of an audit holds: its results, and the values per sample that they rest on."""
-    paths = [path for path in audit.audit_results() if not path.endswith("/figures")]
-    paths += audit.sample_files(audit.measures.values())
+    paths = [path for path in audit_results(audit) if not path.endswith("/figures")]
+    paths += audit.sample_files(audit.measures)
     for inputs in inputs_of_tables(audit).values():
         paths += [inputs] if isinstance(inputs, str) else inputs
     return named_files(paths)
@@ -92,15 +95,15 @@ def inputs_of_tables(audit: PlannedAudit) -> dict[str, OptionalFile]:
     """Input files of tables, verdict and page besides values per sample, by the names of the steps' inputs."""
     # The attributes of all groups, not of those alone that a rule judges.
     return {
-        **audit.verdict_inputs(),
-        **audit.table_inputs(),
+        **verdict_inputs(audit),
+        **table_inputs(audit),
         "pictures": [mapper.pictures for mapper in audit.mappers],
     }
 
 
 def cost_files(audit: PlannedAudit) -> Files:
     """Records of what its jobs cost; records that are missing are missing in the table as well."""
-    return named_files(record.path for record in audit.job_records())
+    return named_files(record.path for record in job_records(audit))
 
 
 def logit_files(audit: PlannedAudit) -> Files:
@@ -273,7 +276,7 @@ def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
     """
     verdict = bundle.json(bundle.of_audit("verdict.json"))
     judged = read_verdict(bundle.audit_path("verdict.json")).rules
-    if len(judged) != len(audit.rules):
+    if len(judged) != len(audit.settings.gate):
         raise InputError(f"{bundle.of_audit('verdict.json')}: judges other rules than config.yaml asks for")
     manifest = bundle.json(audit.dataset.manifest)
     sources = read_identity(bundle.audit_path("class_scores.parquet"))["made_from"]
@@ -289,7 +292,7 @@ def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
                     f"{digests[name]} and {digest}; measure all of it with one"
                 )
     rules = []
-    for judged_rule, rule in zip(judged, audit.rules, strict=True):
+    for judged_rule, rule in zip(judged, audit.settings.gate, strict=True):
         rules.append({"words": judged_rule.words, **rule.model_dump(by_alias=True)})
     question = {
         "title": audit.title,
@@ -305,7 +308,7 @@ def statement_of(bundle: Bundle, audit: PlannedAudit) -> Json:
             "audit": bundle.audit,
             "question": question,
             "verdict": verdict,
-            "evidence": {"measures": audit.measure_entries(), "values_from": sources},
+            "evidence": {"measures": entries_of(audit.measures), "values_from": sources},
         },
     }
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
@@ -45,9 +45,10 @@ from gfscore.show.page.provenance import versions
 from gfscore.show.page.report import PageSettings, page_of_folder
 from gfscore.tables.parquet_tables import read_identity, read_table, typed_frame
 from gfscore.tables.table import DATASET
+from gfscore.workflow import audit_steps
 from gfscore.workflow.bundling.contents import Bundle, Json, inputs_of_tables, logit_files, name_of
 from gfscore.workflow.catalogue import CATALOGUE
-from gfscore.workflow.plan import Params, PlannedAudit
+from gfscore.workflow.plan import PlannedAudit
 
 T = TypeVar("T")
 
@@ -118,8 +119,8 @@ class Recomputed:
     def _sweeps(self) -> Path:
         return self.bundle.path(f"results/sweeps/{self.audit.name}.parquet")
 
-    def _subject(self, params: Params) -> AuditSubject:
-        subject = AuditSubject.parse(params)
+    def _subject(self, measures: Mapping[str, NamedMeasure]) -> AuditSubject:
+        subject = AuditSubject.parse(audit_steps.subject(self.audit, measures))
         if not self.has_logits:
             # Without logits there is no value at a chosen temperature.
             return replace(subject, logits={}, calibrated_measure=None)
@@ -128,10 +129,10 @@ class Recomputed:
             logits[model] = self.bundle.path(name)
         return replace(subject, logits=logits)
 
-    def _values(self, params: Params, measures: Iterable[NamedMeasure]) -> AuditValues:
-        # Values of the subject of a step, from the samples tables of its measures.
+    def _values(self, measures: Mapping[str, NamedMeasure]) -> AuditValues:
+        # Values of the measures that a step reads, from their samples tables.
         return AuditValues(
-            subject=self._subject(params),
+            subject=self._subject(measures),
             selection=self._folder.selection_file,
             dataset=self.bundle.path(self.audit.dataset.samples),
             scores=self._scores,
@@ -163,7 +164,7 @@ class Recomputed:
         """Names and labels of the samples in every table of values per sample against the dataset's."""
         labels_of = cache(self._labels_of)
         labels = labels_of(self.audit.dataset.name)
-        for path in self.audit.sample_files(self.audit.measures.values()):
+        for path in self.audit.sample_files(self.audit.measures):
             measure = self.audit.measures[path.split("/")[2]]
             frame = read_table(self.bundle.path(path), table_of(measure.kind.name))
             yield from other_labels(path, frame, labels)
@@ -185,7 +186,7 @@ class Recomputed:
             if source.fetched and not source.fitted:
                 digest_of_model[model.label] = self.bundle.json(model.network.fetched_manifest)["sha256"]
 
-        paths = self.audit.sample_files(self.audit.measures.values())
+        paths = self.audit.sample_files(self.audit.measures)
         for model in self.audit.models:
             for measure in self.audit.measures.values():
                 path = model.samples(measure.name)
@@ -211,11 +212,11 @@ class Recomputed:
     def scores(self) -> Iterator[str]:
         """Scores, sweeps, sensitivity and the choice of models against the logits."""
         audit = self.audit.name
-        subject = self._subject(self.audit.subject())
+        subject = self._subject(self.audit.measures)
         scoring = check_and_score(
             self._files,
             subject=subject,
-            checks=[LogitCheck.parse(check) for check in self.audit.logit_checks()],
+            checks=[LogitCheck.parse(check) for check in audit_steps.logit_checks(self.audit)],
             temperatures=self.audit.run.settings.great.temperatures,
             changes=self.audit.run.logit_changes,
         )
@@ -259,7 +260,7 @@ class Recomputed:
         path = f"results/scores/{self.audit.name}.parquet"
         checks = {}
         parts = []
-        for params in self.audit.logit_checks():
+        for params in audit_steps.logit_checks(self.audit):
             check = LogitCheck.parse(params)
             model = check.model
             if model.label in refused:
@@ -304,13 +305,13 @@ class Recomputed:
 
     def tables(self) -> Iterator[str]:
         """Every table of the audit, calibration.json and comparison.json, against the values per sample."""
-        settings = self.audit.table_settings()
+        settings = audit_steps.table_settings(self.audit)
         for record in settings.costs:
             name = name_of(record.path)
             record.path = str(self.bundle.folder / name) if name in self.bundle.digests else ""
         if not self.has_logits:
             settings.calibration = None
-        values = self._values(self.audit.subject(), self.audit.measures.values())
+        values = self._values(self.audit.measures)
         lacks_temperatures = self.audit.settings.calibration is not None and not self.has_logits
         lacks_logits = bool(logit_files(self.audit)) and not self.has_logits
 
@@ -342,9 +343,9 @@ class Recomputed:
         )
         rates = audit.dataset.settings.label_error_rate
         verdict = verdict_on_audit(
-            self._values(audit.judged_subject(), audit.judged_measures()),
+            self._values(audit.judged_measures),
             judged_files,
-            rules=audit.rules,
+            rules=audit.settings.gate,
             intervals=settings.intervals,
             label_error_rates=resolve_label_error_rates(rates, judged_files.manifest, judged_files.generator),
             fp_lambda=settings.disparity.fp_lambda,
@@ -369,7 +370,7 @@ class Recomputed:
         settings = PageSettings(
             title=audit.title,
             measures=audit.measures,
-            models=audit.described_models(),
+            models=audit_steps.described_models(audit),
             published_samples=audit.dataset.settings.published_accuracy,
             fp_lambda=audit.run.settings.disparity.fp_lambda,
         )

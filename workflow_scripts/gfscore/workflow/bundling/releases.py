@@ -12,6 +12,7 @@ from gfscore.core.identity import ModelName
 from gfscore.core.names import printable
 from gfscore.core.software import software, version_in_words
 from gfscore.measures import NamedMeasure
+from gfscore.workflow import audit_steps
 from gfscore.workflow.bundling.bundles import verify_bundle
 from gfscore.workflow.bundling.contents import Bundle, name_of
 from gfscore.workflow.plan import PlannedAudit
@@ -26,11 +27,11 @@ def values_below(folder: Path | str, audit: PlannedAudit) -> AuditValues:
     """Values per sample of an audit from a folder in which everything stands as below results/, which a bundle is."""
     folder = Path(folder)
     return AuditValues(
-        subject=AuditSubject.parse(audit.subject()),
+        subject=AuditSubject.parse(audit_steps.subject(audit)),
         selection=folder / name_of(f"{audit.folder}/models.json"),
         dataset=folder / name_of(audit.dataset.samples),
         scores=folder / name_of(f"results/scores/{audit.name}.parquet"),
-        samples=[folder / name_of(path) for path in audit.sample_files(audit.measures.values())],
+        samples=[folder / name_of(path) for path in audit.sample_files(audit.measures)],
     )
 
 
