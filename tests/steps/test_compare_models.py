@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.class_changes import class_changes
-from gfscore.audit.comparison import compared_models, comparison_tables
+from gfscore.audit.comparison import comparison_tables
 from gfscore.audit.samples import ExpectedSamples
 from gfscore.audit.settings import ComparisonSettings, IntervalSettings
 from gfscore.audit.values import SampleValues
@@ -145,10 +145,10 @@ def test_undecided_samples_count_for_either_model():
         SampleValues.decided(ModelName("toy", "none", name), sure, values, expected, correct=labels >= 0)
         for name, values in (("decided", first), ("open", 0 * first))
     )
-    tables, about = compared_models(
+    tables, about = comparison_tables(
         [decided, replace(undecided, high=undecided.low + 1)], NAMES, settings=SETTINGS, fp_lambda=0.5
     )
-    assert about["undecided"] == 600
+    assert about["sure"]["undecided"] == 600
     assert (tables["rank_intervals"]["rank_best"] == 1).all()
 
 

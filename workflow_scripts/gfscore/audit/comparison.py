@@ -153,130 +153,62 @@ def comparison_tables(
             by_measure.setdefault(values_of_model.measure.name, []).append(values_of_model)
 
     frames = defaultdict(list)
-    summaries = {}
+    summaries: dict[str, dict[str, object]] = {}
     for measure, models in by_measure.items():
-        tables, summaries[measure] = compared_models(
-            models,
-            class_names,
-            settings=settings,
-            fp_lambda=fp_lambda,
-            family_models=family_models,
-            label_error_rates=label_error_rates,
-        )
-        for name, frame in tables.items():
-            frames[name].append(frame)
+        metrics = _metrics_of(models, len(class_names), fp_lambda)
+        frames["lambda_swaps"].append(_swap_frame(models, metrics))
+        frames["metric_ranks"].append(_metric_frame(models, metrics))
+        reason = reason_against_tests(models)
+        summaries[measure] = {
+            "models": len(models),
+            "compared": reason is None,
+            "reason": reason,
+            "undecided": sum(int((values_of_model.high > values_of_model.low).sum()) for values_of_model in models),
+        }
+        if reason is not None:
+            continue
+
+        family = family_models or len(models)
+        comparison = _tested(models, settings, family, label_error_rates)
+        best = models[comparison.order[0]].model
+        frames["comparisons"].append(_class_frame(comparison, models, class_names, settings.confidence))
+        frames["model_comparisons"].append(_pair_frame(comparison, models, settings.confidence))
+        frames["rank_intervals"].append(_rank_frame(comparison, models, metrics["value"], settings.confidence))
+        summaries[measure] |= {
+            "every_pair": comparison.every_pair,
+            "pairs_listed": len(comparison.pairs),
+            "pairs_corrected_for": math.comb(family, 2),
+            "classes": len(comparison.classes),
+            "reference": None if comparison.every_pair else best.label,
+            "confidence": settings.confidence,
+        }
     return stacked_tables(COMPARISON_TABLES, frames), summaries
 
 
-def compared_models(
-    models: Sequence[SampleValues],
-    class_names: Sequence[str],
-    *,
-    settings: ComparisonSettings,
-    fp_lambda: float,
-    family_models: int | None = None,
-    label_error_rates: ArrayLike | None = None,
-) -> tuple[dict[str, pd.DataFrame], dict[str, object]]:
-    """Tables of one measure by name, and its entry of comparison.json.
-
-    Parameters
-    ----------
-    models : sequence of SampleValues
-        Values of the measure at T = 1, one for each model.
-    class_names, settings, fp_lambda, family_models, label_error_rates
-        See comparison_tables.
-    """
-    rows = []
-    for values in models:
-        rows.append(metric_values(class_values(values.low, values.labels, len(class_names)), lam=fp_lambda))
-    metrics = pd.DataFrame(rows)
-    # Metric after metric, the models in the order of the audit.
-    places_by_metric = []
-    for name, metric in METRICS.items():
-        if metric.ranks_models:
-            columns = {"value": metrics[name], "place": places(metrics[name], better=metric.direction)}
-            places_by_metric.append(_model_columns(models).assign(metric=name, **columns))
-    tables = {
-        "lambda_swaps": _swap_frame(models, metrics),
-        "metric_ranks": pd.concat(places_by_metric, ignore_index=True),
-    }
-
-    family_models = family_models or len(models)
-    comparison, reason = comparison_of(
-        models, settings=settings, family_models=family_models, label_error_rates=label_error_rates
-    )
-    summary: dict[str, object] = {
-        "models": len(models),
-        "compared": comparison is not None,
-        "reason": reason,
-        "undecided": sum(int((values.high > values.low).sum()) for values in models),
-    }
-    if comparison is None:
-        return tables, summary
-
-    confidence = settings.confidence
-    tables["comparisons"] = _class_frame(comparison, models, class_names, confidence)
-    tables["model_comparisons"] = _pair_frame(comparison, models, confidence)
-    # The best model first.
-    order = comparison.order
-    aggregates = metrics["value"].to_numpy()
-    tables["rank_intervals"] = _model_columns(models[index] for index in order).assign(
-        value=aggregates[order],
-        rank=places(aggregates)[order],
-        rank_best=comparison.best[order],
-        rank_worst=comparison.worst[order],
-        confidence=confidence,
-    )
-    summary |= {
-        "every_pair": comparison.every_pair,
-        "pairs_listed": len(comparison.pairs),
-        "pairs_corrected_for": math.comb(family_models, 2),
-        "classes": len(comparison.classes),
-        "reference": None if comparison.every_pair else models[order[0]].model.label,
-        "confidence": confidence,
-    }
-    return tables, summary
-
-
-def comparison_of(
-    models: Sequence[SampleValues],
-    *,
-    settings: ComparisonSettings,
-    family_models: int | None = None,
-    label_error_rates: ArrayLike | None = None,
-) -> tuple[Comparison | None, str | None]:
-    """Paired comparison of the models for one measure.
-
-    Parameters
-    ----------
-    models : sequence of SampleValues
-        Values of the measure, one for each model.
-    settings : ComparisonSettings
-    family_models : int, optional
-        Number of models that corrections count; see comparison_tables.
-    label_error_rates : array-like (K,), optional
-        Shares of wrong labels that it allows for.
-
-    Returns
-    -------
-    comparison : Comparison or None
-    reason : str or None
-        Why there is no comparison.
-    """
+def reason_against_tests(models: Sequence[SampleValues]) -> str | None:
+    """Why models cannot be tested against each other by their values of one measure; None where they can."""
     if len(models) < 2:
-        return None, "only one model takes part"
+        return "only one model takes part"
     first = models[0]
     for values in models[1:]:
         if not np.array_equal(values.sample_id, first.sample_id):
-            return None, f"{first.model.label} and {values.model.label} were measured on different samples"
+            return f"{first.model.label} and {values.model.label} were measured on different samples"
+    return None
 
-    measure = first.measure.description
+
+def _tested(
+    models: Sequence[SampleValues],
+    settings: ComparisonSettings,
+    family_models: int,
+    label_error_rates: ArrayLike | None,
+) -> Comparison:
+    measure = models[0].measure.description
     error_rate: ArrayLike = measure.error_rate
     if label_error_rates is not None:
         error_rate = wrong_shares(label_error_rates, measure.error_rate)
-    comparison = compare(
+    return compare(
         np.stack([values.low for values in models]),
-        first.labels,
+        models[0].labels,
         value_range=measure.value_range,
         alpha=1 - settings.confidence,
         most=settings.most,
@@ -284,23 +216,59 @@ def comparison_of(
         upper_values=np.stack([values.high for values in models]),
         error_rate=error_rate,
     )
-    return comparison, None
 
 
-def _pair_columns(models: Sequence[SampleValues], pairs: NDArray[np.int64]) -> pd.DataFrame:
-    # Columns that name the models of each pair.
-    threats = np.array([values.model.threat for values in models], dtype=object)
-    names = np.array([values.model.classifier for values in models], dtype=object)
-    return pd.DataFrame(
-        {
-            "dataset": models[0].model.dataset,
-            "measure": models[0].measure.name,
-            "first_threat": threats[pairs[:, 0]],
-            "first_model": names[pairs[:, 0]],
-            "second_threat": threats[pairs[:, 1]],
-            "second_model": names[pairs[:, 1]],
-        }
+def _metrics_of(models: Sequence[SampleValues], classes: int, fp_lambda: float) -> pd.DataFrame:
+    # One row for each model, one column for each metric.
+    rows = []
+    for values in models:
+        rows.append(metric_values(class_values(values.low, values.labels, classes), lam=fp_lambda))
+    return pd.DataFrame(rows)
+
+
+def _model_columns(models: Sequence[SampleValues]) -> pd.DataFrame:
+    return pd.DataFrame([{**values.model.columns(), "measure": values.measure.name} for values in models])
+
+
+def _pair_columns(models: Sequence[SampleValues], pairs: NDArray[np.int64], roles: tuple[str, str]) -> pd.DataFrame:
+    # Columns that name the two models of each pair, by their roles.
+    names = _model_columns(models)
+    columns = {"dataset": models[0].model.dataset, "measure": models[0].measure.name}
+    frame = pd.DataFrame(columns, index=range(len(pairs)))
+    for role, indices in zip(roles, pairs.T, strict=True):
+        frame[f"{role}_threat"] = names["threat"].to_numpy()[indices]
+        frame[f"{role}_model"] = names["model"].to_numpy()[indices]
+    return frame
+
+
+def _swap_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.DataFrame:
+    swaps = pd.DataFrame(lambda_swaps(metrics["class_mean"], metrics["rdi"]), columns=["fp_lambda", "before", "after"])
+    pairs = swaps[["before", "after"]].to_numpy(np.int64)
+    return _pair_columns(models, pairs, ("before", "after")).assign(fp_lambda=swaps["fp_lambda"])
+
+
+def _metric_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.DataFrame:
+    # Metric after metric, the models in the order of the audit.
+    frames = []
+    for name, metric in METRICS.items():
+        if metric.ranks_models:
+            ranks = places(metrics[name], better=metric.direction)
+            frames.append(_model_columns(models).assign(metric=name, value=metrics[name], place=ranks))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _rank_frame(
+    comparison: Comparison, models: Sequence[SampleValues], aggregates: pd.Series, confidence: float
+) -> pd.DataFrame:
+    frame = _model_columns(models).assign(
+        value=aggregates,
+        rank=places(aggregates),
+        rank_best=comparison.best,
+        rank_worst=comparison.worst,
+        confidence=confidence,
     )
+    # The best model first.
+    return frame.iloc[comparison.order]
 
 
 def _class_frame(
@@ -310,55 +278,32 @@ def _class_frame(
     classes = len(comparison.classes)
     pairs = len(comparison.pairs)
     n = np.bincount(models[0].labels, minlength=len(class_names))
-    tested = {}
-    for name, numbers in comparison.by_class.items():
-        # Of all pairs for the first class, then for the next.
-        tested[name] = np.asarray(numbers).reshape(classes, pairs).T.ravel()
-    return _pair_columns(models, np.repeat(comparison.pairs, classes, axis=0)).assign(
+    # The comparison has all pairs for the first class, then for the next.
+    pair_after_pair = np.arange(classes * pairs).reshape(classes, pairs).T.ravel()
+    tested = comparison.by_class.iloc[pair_after_pair].reset_index(drop=True)
+    names = _pair_columns(models, np.repeat(comparison.pairs, classes, axis=0), ("first", "second"))
+    return pd.concat([names, tested], axis=1).assign(
         class_index=np.tile(comparison.classes, pairs),
         class_name=np.tile([class_names[k] for k in comparison.classes], pairs),
         n=np.tile(n[comparison.classes], pairs),
         confidence=confidence,
-        **tested,
     )
 
 
 def _pair_frame(comparison: Comparison, models: Sequence[SampleValues], confidence: float) -> pd.DataFrame:
     # One row for each pair, with the number of classes in which each of the two is better.
     shape = len(comparison.classes), len(comparison.pairs)
-    difference = comparison.by_class["difference"].reshape(shape)
-    sure = is_significant(comparison.by_class["p_holm"].reshape(shape), level=1 - confidence)
+    difference = comparison.by_class["difference"].to_numpy().reshape(shape)
+    sure = is_significant(comparison.by_class["p_holm"].to_numpy().reshape(shape), level=1 - confidence)
     won = difference > TIE_TOLERANCE
     lost = difference < -TIE_TOLERANCE
-
-    return _pair_columns(models, comparison.pairs).assign(
+    names = _pair_columns(models, comparison.pairs, ("first", "second"))
+    return pd.concat([names, comparison.overall], axis=1).assign(
         n=len(models[0].low),
         confidence=confidence,
-        **comparison.overall,
         classes=len(comparison.classes),
         wins_first=won.sum(axis=0),
         wins_second=lost.sum(axis=0),
         sure_wins_first=(won & sure).sum(axis=0),
         sure_wins_second=(lost & sure).sum(axis=0),
     )
-
-
-def _model_columns(models: Iterable[SampleValues]) -> pd.DataFrame:
-    return pd.DataFrame([{**values.model.columns(), "measure": values.measure.name} for values in models])
-
-
-def _swap_frame(models: Sequence[SampleValues], metrics: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for lam, before, after in lambda_swaps(metrics["class_mean"], metrics["rdi"]):
-        rows.append(
-            {
-                "dataset": models[0].model.dataset,
-                "measure": models[0].measure.name,
-                "fp_lambda": lam,
-                "before_threat": models[before].model.threat,
-                "before_model": models[before].model.classifier,
-                "after_threat": models[after].model.threat,
-                "after_model": models[after].model.classifier,
-            }
-        )
-    return pd.DataFrame(rows, columns=LAMBDA_SWAPS.column_names)

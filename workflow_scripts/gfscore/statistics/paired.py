@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from gfscore.core.errors import InputError
@@ -20,13 +21,6 @@ from gfscore.statistics.multiple_tests import false_discovery, holm
 
 ELEMENTS_AT_ONCE = 1 << 24
 """Differences that are held at a time, to bound the memory."""
-
-Differences = dict[str, NDArray[np.float64]]
-"""Differences of H comparisons, first model minus second, arrays (H,) by column of the tables of comparisons.
-
-`difference`; `low`, `high`: simultaneous bounds of the family. `p`: two-sided p-value of the single comparison.
-`p_holm`, `p_bh`, `p_by`: p-values adjusted for the family and both directions.
-"""
 
 TwoSided = Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]]
 """Function of paired differences (n, P) that returns two arrays (P,)."""
@@ -46,10 +40,12 @@ class Comparison:
         Whether these are all pairs.
     classes : ndarray of shape (K',)
         Classes with samples.
-    by_class : Differences
-        Differences of all pairs for the first class, then for the next.
-    overall : Differences
-        Differences of the aggregates, one per pair.
+    by_class : DataFrame of K' P rows
+        Differences of all pairs for the first class, then for the next. `difference`: first model minus second; `low`,
+        `high`: simultaneous bounds of the family; `p`: two-sided p-value of the single comparison; `p_holm`, `p_bh`,
+        `p_by`: p-values adjusted for the family and both directions.
+    overall : DataFrame of P rows
+        Differences of the aggregates, with the same columns.
     best, worst : ndarray of shape (M,)
         Ends of the confidence interval of each model's rank.
     """
@@ -58,8 +54,8 @@ class Comparison:
     pairs: NDArray[np.int64]
     every_pair: bool
     classes: NDArray[np.integer]
-    by_class: Differences
-    overall: Differences
+    by_class: pd.DataFrame
+    overall: pd.DataFrame
     best: NDArray[np.int64]
     worst: NDArray[np.int64]
 
@@ -139,18 +135,18 @@ def compare(
 
     family_pairs = math.comb(family_models or models, 2)
     family = family_pairs * len(classes)
-    groups = []
+    of_classes = []
     for label, rate in zip(classes, rates, strict=True):
         pairing_of_class = replace(pairing, error_rate=float(rate))
         rows = np.flatnonzero(labels == label)
-        groups.append(_compared(pairing_of_class, rows, pairs, alpha=alpha, family=family))
-    by_class = _differences(_Compared.joined(groups), family=family)
+        of_classes.append(_compared(pairing_of_class, rows, pairs, alpha=alpha, family=family))
+    by_class = _adjusted(pd.concat(of_classes, ignore_index=True), family=family)
 
     everything = np.arange(samples)
     of_everything = _compared(pairing, everything, pairs, alpha=alpha, family=family_pairs)
-    overall = _differences(of_everything, family=family_pairs)
+    overall = _adjusted(of_everything, family=family_pairs)
 
-    one_sided = of_everything.above, of_everything.below
+    one_sided = of_everything["above"].to_numpy(), of_everything["below"].to_numpy()
     if not every_pair:
         one_sided = pairing.in_blocks(one_sided_p_values, everything, every, alpha=alpha / (2 * family_pairs))
     best, worst = rank_intervals(one_sided, every, models=models, family=family_pairs, alpha=alpha)
@@ -193,57 +189,40 @@ class _Pairing:
         return np.concatenate(firsts), np.concatenate(seconds)
 
 
-@dataclass(frozen=True)
-class _Compared:
+def _compared(
+    pairing: _Pairing, rows: NDArray[np.integer], pairs: NDArray[np.int64], *, alpha: float, family: int
+) -> pd.DataFrame:
     # P pairs on some samples: differences, their bounds, one-sided p-values.
-    difference: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    above: NDArray[np.float64]
-    below: NDArray[np.float64]
-
-    @classmethod
-    def joined(cls, groups: Sequence[_Compared]) -> _Compared:
-        # The pairs of several groups of samples, group after group.
-        arrays = {}
-        for field in fields(cls):
-            arrays[field.name] = np.concatenate([getattr(group, field.name) for group in groups])
-        return cls(**arrays)
-
-
-def _compared(pairing, rows, pairs, *, alpha, family):
     means = pairing.values[:, rows].mean(axis=1)
     low, high = pairing.in_blocks(mean_bounds, rows, pairs, alpha=alpha / family)
     above, below = pairing.in_blocks(one_sided_p_values, rows, pairs, alpha=alpha / (2 * family))
     right = 1 - pairing.error_rate
-    return _Compared(
-        difference=means[pairs[:, 0]] - means[pairs[:, 1]],
-        low=np.clip(low / right, -pairing.length, pairing.length),
-        high=np.clip(high / right, -pairing.length, pairing.length),
-        above=above,
-        below=below,
+    return pd.DataFrame(
+        {
+            "difference": means[pairs[:, 0]] - means[pairs[:, 1]],
+            "low": np.clip(low / right, -pairing.length, pairing.length),
+            "high": np.clip(high / right, -pairing.length, pairing.length),
+            "above": above,
+            "below": below,
+        }
     )
 
 
-def _differences(compared, *, family):
+def _adjusted(compared: pd.DataFrame, *, family: int) -> pd.DataFrame:
     # A comparison is two hypotheses, one per direction, so that a rejection says which model is better.
-    one_sided = np.concatenate([compared.above, compared.below])
+    one_sided = compared[["above", "below"]].to_numpy().T.ravel()
     by_holm = holm(one_sided, family=2 * family)
     by_bh = false_discovery(one_sided, family=2 * family, method="bh")
     by_by = false_discovery(one_sided, family=2 * family, method="by")
-
-    return {
-        "difference": compared.difference,
-        "low": compared.low,
-        "high": compared.high,
-        "p": np.minimum(2 * np.minimum(compared.above, compared.below), 1),
-        "p_holm": _smaller_direction(by_holm),
-        "p_bh": _smaller_direction(by_bh),
-        "p_by": _smaller_direction(by_by),
-    }
+    return compared[["difference", "low", "high"]].assign(
+        p=np.minimum(2 * _smaller_direction(one_sided), 1),
+        p_holm=_smaller_direction(by_holm),
+        p_bh=_smaller_direction(by_bh),
+        p_by=_smaller_direction(by_by),
+    )
 
 
-def _smaller_direction(p_values):
+def _smaller_direction(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     return p_values.reshape(2, -1).min(axis=0)
 
 
