@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.measures.progress import remove_progress
 from gfscore.networks.precision import reproducible_arithmetic
@@ -41,14 +42,17 @@ def train_mapper(
     )
     require_same_shape(train, test, source=f"mappers: {name}")
 
-    network, losses = fit_mapper(
-        images,
-        training,
-        path_to_progress=f"{path_to_progress}/epoch.pt",
-        version=version,
-        conditions=conditions,
-        names=condition_names(categories) if categories is not None else None,
-    )
+    try:
+        network, losses = fit_mapper(
+            images,
+            training,
+            path_to_progress=f"{path_to_progress}/epoch.pt",
+            version=version,
+            conditions=conditions,
+            names=condition_names(categories) if categories is not None else None,
+        )
+    except InputError as error:
+        raise InputError(f"mappers: {name}: {error}") from error
     # Where it was trained: at full size the CPU would take hours, and several times the memory of the images.
     with reproducible_arithmetic():
         mapper = of_network(network.to(training.device), images, conditions)

@@ -21,6 +21,8 @@ VAE = {
     "kind": "beta_vae", "train_on": "sorted", "evaluate_on": "sorted", "latent": 2, "width": 4, "features": 8, "beta": 1, "pixel_sd": 0.1,
     "epochs": 1, "batch_size": 32, "learning_rate": 0.01, "seed": 3, "device": "cpu", "pictures": True,
 }  # fmt: skip
+GAN = {key: value for key, value in VAE.items() if key not in ("beta", "pixel_sd")}
+GAN |= {"kind": "conditional", "attributes": ["side"]}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,19 @@ def test_a_mapper_is_described_on_a_part_of_many_images(folder, tmp_path, monkey
 
 
 describe = step.describe_mapper
+
+
+@pytest.mark.parametrize("settings", [VAE, GAN], ids=["beta_vae", "conditional"])
+def test_a_training_that_diverges_names_mapper_epoch_and_remedy_and_writes_nothing(folder, tmp_path, settings):
+    files = {"train": folder / "sorted.json", "test": folder / "sorted.json"}
+    attributes = folder / "sides.parquet" if settings is GAN else []
+    files |= {"train_attributes": attributes, "test_attributes": attributes}
+    outputs = {"weights": tmp_path / "m.safetensors", "manifest": tmp_path / "m.json", "pictures": tmp_path / "m.npz"}
+    with pytest.raises(InputError, match=r"^mappers: m: the training diverged in epoch 1: .*; lower learning_rate$"):
+        step.train_mapper(
+            files, outputs, tmp_path / "progress", name="m", settings=settings | {"learning_rate": 1e10}, version="1"
+        )
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_step_takes_the_memory_of_the_images_a_second_time(folder):

@@ -157,7 +157,7 @@ def fit_mapper(
     Raises
     ------
     InputError
-        For "cuda" without a CUDA device; see also build_mapper.
+        For "cuda" without a CUDA device, and where a loss is not finite; see also build_mapper.
     """
     hold_device(settings.device)
     values = settings.explicit()
@@ -181,7 +181,12 @@ def fit_mapper(
             steps = []
             for rows in torch.randperm(len(pixels), generator=generator).split(settings.batch_size):
                 batch = pixels[rows].to(settings.device)
-                steps.append(trainer.step(batch, attributes[rows].to(settings.device)))
+                losses_of_step = trainer.step(batch, attributes[rows].to(settings.device))
+                if not np.isfinite(losses_of_step).all():
+                    raise InputError(
+                        f"the training diverged in epoch {epoch + 1}: a loss is not finite; lower learning_rate"
+                    )
+                steps.append(losses_of_step)
             losses.copy_(torch.tensor(steps, dtype=torch.float64).mean(dim=0))
             progress.save(epoch + 1, objects=trainer.objects, memory=memory, generator=generator)
     return network.cpu().eval(), dict(zip(trainer.losses, losses.tolist(), strict=True))

@@ -1,5 +1,6 @@
 """Network of the conditional mapper, and its adversarial training."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -129,7 +130,11 @@ class ConditionalTrainer:
 
         # Again, since the critic has changed, and since gradients must reach the decoder.
         edited_outputs = self.network.critic(edited)
-        reconstruction_loss = functional.binary_cross_entropy(self.network.decode(codes), images)
+        decoded = self.network.decode(codes)
+        if decoded.isnan().any():
+            # binary_cross_entropy refuses NaN, on a GPU by an assertion that ends the process.
+            return math.nan, math.nan, math.nan
+        reconstruction_loss = functional.binary_cross_entropy(decoded, images)
         attribute_loss = _attribute_loss(edited_outputs[:, 1:], attributes[order], present[order])
         adversarial_loss = -edited_outputs[:, 0].mean()
         loss = reconstruction_loss + self.network.adversarial_weight * adversarial_loss
