@@ -9,6 +9,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
 from gfscore.images.manifests import open_described
 from gfscore.measures.progress import remove_progress
@@ -39,16 +40,19 @@ def train_model(
     """
     train, described = open_described(files["train"])
     test, _ = open_described(files["test"])
-    network, metadata, manifest = resolve_name(fitted_by)(
-        train,
-        test,
-        classes=len(described["classes"]),
-        settings=settings,
-        attack=attack,
-        backbone=files.get("backbone"),
-        device=device,
-        progress=TrainingProgress(f"{path_to_progress}/epoch.pt", [settings, train.digest, version]),
-    )
+    try:
+        network, metadata, manifest = resolve_name(fitted_by)(
+            train,
+            test,
+            classes=len(described["classes"]),
+            settings=settings,
+            attack=attack,
+            backbone=files.get("backbone"),
+            device=device,
+            progress=TrainingProgress(f"{path_to_progress}/epoch.pt", [settings, train.digest, version]),
+        )
+    except InputError as error:
+        raise InputError(f"models: {identity['dataset']}/{identity['threat']}/{identity['model']}: {error}") from error
     metadata = {**identity, **metadata, "trained_on": train.digest}
     sha256 = save_classifier(path_to_checkpoint, network, metadata=metadata)
     write_json(path_to_manifest, {**identity, "sha256": sha256, **manifest})

@@ -48,17 +48,7 @@ def run_all(folder):
         settings = {"source": "digits", "split": split, "test_share": 0.5, "seed": 0}
         made = folder / f"{split}.json", folder / f"{split}-samples.parquet"
         fetch_dataset(settings, NAMES, *made, dataset=f"digits-{split}")
-    train_model(
-        {"train": folder / "train.json", "test": folder / "test.json"},
-        folder / "ERM.safetensors",
-        folder / "ERM.json",
-        folder / "progress",
-        fitted_by=model_sources()["trained"].fitted_by,
-        version="1",
-        identity=IDENTITY,
-        settings=SETTINGS,
-        attack=ATTACK,
-    )
+    train(folder, SETTINGS, out=folder)
     draw_samples(
         folder / "g.npz",
         folder / "g.json",
@@ -70,6 +60,20 @@ def run_all(folder):
     )
     extract(folder, "test.json", "test.parquet")
     return folder
+
+
+def train(folder, settings, *, out):
+    train_model(
+        {"train": folder / "train.json", "test": folder / "test.json"},
+        out / "ERM.safetensors",
+        out / "ERM.json",
+        out / "progress",
+        fitted_by=model_sources()["trained"].fitted_by,
+        version="1",
+        identity=IDENTITY,
+        settings=settings,
+        attack=ATTACK,
+    )
 
 
 def extract(folder, dataset, logits):
@@ -97,6 +101,13 @@ def test_manifests_say_what_was_made(folder):
     assert model["clean_accuracy"] > 0.85 > model["robust_accuracy"]
     assert model["robust_accuracy_attack"] == "PGD-3, l_inf 0.15, test split"
     assert len(model["robust_accuracy_per_class"]) == 10
+
+
+def test_a_training_that_diverges_names_model_epoch_and_remedy_and_writes_nothing(folder, tmp_path):
+    message = "^models: digits/none/ERM: the training diverged in epoch 1: .*; lower learning_rate"
+    with pytest.raises(InputError, match=message):
+        train(folder, SETTINGS | {"learning_rate": 1e18}, out=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_logits_carry_the_identity_and_the_accuracy_of_the_manifest(folder):

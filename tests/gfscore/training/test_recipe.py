@@ -95,8 +95,17 @@ def test_a_training_may_have_five_steps(images, epochs, batch_size):
 
 
 def test_a_training_that_diverges_stops(images):
-    with pytest.raises(InputError, match="the training diverged: its loss became nan; lower learning_rate"):
+    with pytest.raises(InputError, match="the training diverged in epoch 1: its loss became nan; lower learning_rate"):
         train_classifier(*load_all(images), **PLAIN | {"learning_rate": 1e18})
+
+
+def test_a_training_that_diverges_names_the_epoch():
+    network = build_network("small_convnet", in_channels=3, image_size=(32, 32), classes=2, seed=0, width=4, pool=2)
+    training = trainer(network, lambda network, x, y: network(x).mean())
+    for _ in range(5):
+        training.step(torch.zeros(2, 3, 32, 32), torch.zeros(2))
+    with pytest.raises(InputError, match="diverged in epoch 2: its loss became nan"):
+        training.step(torch.full((2, 3, 32, 32), torch.nan), torch.zeros(2))
 
 
 @pytest.mark.parametrize(("clip", "expected"), [(None, 30.0), (1.5, 1.5), (100.0, 30.0)])

@@ -61,6 +61,7 @@ class Trainer:
         self.network = network
         self.objective = objective
         self.device = device
+        self.steps = steps
         self.recipe = recipe or Recipe()
         self.optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
         self.schedule: LRScheduler
@@ -96,9 +97,10 @@ class Trainer:
             loss = self.objective(self.network, augmented, labels.to(self.device))
         # The scaler skips a step whose numbers overflow, and goes on with a smaller scale.
         if not self.scaler.is_enabled() and not loss.isfinite():
+            epoch = self.schedule.last_epoch // self.steps + 1  # `last_epoch` counts steps
             raise InputError(
-                f"the training diverged: its loss became {loss.item():g}; lower learning_rate, or clip gradients "
-                "(recipe, clip_norm)"
+                f"the training diverged in epoch {epoch}: its loss became {loss.item():g}; lower learning_rate, or "
+                "clip gradients (recipe, clip_norm)"
             )
         self.scaler.scale(loss).backward()
         if self.recipe.clip_norm is not None:
