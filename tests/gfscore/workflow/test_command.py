@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gfscore import VERSION
 from gfscore.core.files import read_json, write_json
 from gfscore.workflow import gate
 from gfscore.workflow.command import STATES, main
@@ -49,6 +50,19 @@ def test_gate_ends_with_the_verdict(verdict, stops, status):
     path = "results/audits/toy/verdict.json"
     write_json(path, read_json(path) | {"verdict": verdict, "stops": stops})
     assert main(["gate", "toy"]) == status
+
+
+@pytest.mark.usefixtures("here")
+def test_gate_says_that_another_version_judged(capsys):
+    path = "results/audits/toy/verdict.json"
+    verdict = read_json(path)
+    status = main(["gate", "toy"])
+    assert capsys.readouterr().err == ""
+    write_json(path, verdict | {"software": verdict["software"] | {"version": "0.0.1"}})
+    assert main(["gate", "toy"]) == status
+    said = capsys.readouterr()
+    assert said.err.startswith(f"judged by gfscore 0.0.1, this is {VERSION}")
+    assert said.out.startswith("toy: ")
 
 
 @pytest.mark.usefixtures("here")

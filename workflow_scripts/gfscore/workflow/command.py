@@ -224,6 +224,9 @@ def _gate(options: argparse.Namespace) -> int:
     if options.junit:
         write_junit(options.audit, verdict, options.junit)
     print(harmless(f"{options.audit}: {verdict.sentence}"))
+    judged_by = verdict.software.get("version")
+    if judged_by != VERSION:
+        _report(f"judged by gfscore {judged_by}, this is {VERSION}: run make audit for a verdict of this version")
     return STATES[verdict.verdict] if verdict.stops else 0
 
 

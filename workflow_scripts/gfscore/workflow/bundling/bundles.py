@@ -542,7 +542,7 @@ class _ContentCheck:
         )
         manifest = self.bundle.json(dataset.manifest)
         for key in ("digest", "digest_covers", "image_shape", "preprocessing"):
-            if described[key] != manifest[key]:
+            if described[key] != manifest.get(key):
                 yield f"{name}: other images, labels or names than datasets/{dataset.name}.json says by its {key}"
         table = read_table(self.bundle.path(dataset.samples), DATASET)
         # Another version of Pillow may round decoded pixels otherwise, but images that are equal stay equal.
