@@ -39,6 +39,8 @@ def extract_logits(
     classifier, model = open_model(path_to_model, path_to_checkpoint, dataset, adjustment=adjustment)
     where = str(path_to_checkpoint or model["path"])
     device = devices.device_of(classifier, device, gpu_percent=gpu_percent)
+    if classifier.is_compared:
+        images = images.kept_in_memory()
 
     identity = inference.identity_of(dataset, model, device=device, **classifier.in_words)
     with counted(classifier) as running:

@@ -5,11 +5,13 @@ import hashlib
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 from extract_logits import extract_logits
 from gfscore.core.errors import InputError
 from gfscore.core.files import write_json
+from gfscore.images import encoded
 from gfscore.networks.architecture_files import describe_network
 from gfscore.networks.callables import build_architecture
 from gfscore.networks.classifier import Classifier
@@ -127,6 +129,32 @@ def test_logits_of_a_fetched_checkpoint_carry_its_identity(tmp_path, stored, sou
     assert identity["checkpoint_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert identity["preprocessing"].endswith("; rgb, white 1")
     assert identity["architecture"] == "architectures.mine:Flat"
+
+
+def test_images_are_decoded_once_for_a_converted_graph_and_its_original(tmp_path, monkeypatch):
+    from fetch_dataset import fetch_dataset
+
+    for row, name in enumerate("abcdabcd"):
+        folder = tmp_path / "images" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(row).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{row}.png")
+    settings = {"source": "image_folder", "folders": None, "list": None, "preprocessing": {"method": "none"}}
+    made = tmp_path / "d.json", tmp_path / "d.parquet"
+    fetch_dataset(settings, list("abcd"), *made, dataset="d", path_to_images=tmp_path / "images")
+    write_graph(tmp_path / "m.onnx")
+    write_json(tmp_path / "m.json", manifest_of(tmp_path / "m.onnx", "onnx", gradients=True))
+    decode, decoded = encoded.prepare, []
+
+    def counted(content, preprocessing, *, name):
+        decoded.append(name)
+        return decode(content, preprocessing, name=name)
+
+    monkeypatch.setattr(encoded, "prepare", counted)
+    extract_logits(made[0], tmp_path / "m.json", None, tmp_path / "l.parquet")
+    # The first one says the size.
+    assert len(decoded) == 1 + 8
+    assert "onnxruntime" in read_identity(tmp_path / "l.parquet")["conversion"]
 
 
 def test_a_network_is_opened_with_the_code_of_its_manifest_only(architectures, stored):

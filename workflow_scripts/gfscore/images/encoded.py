@@ -25,6 +25,8 @@ WORKERS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity"
 """Number of decoding threads; Pillow and hashlib release the interpreter's lock."""
 WAITING = 1 << 28
 """Bytes of decoded images that may wait for a batch to be complete, in addition to the batch."""
+KEPT = 1 << 28
+"""Bytes of decoded images that are kept for further passes at most."""
 COVERS = "encoded images, labels, identifiers and preprocessing"
 
 
@@ -196,14 +198,36 @@ class EncodedImages(ImageSet):
         Rows of the N images in the source, ascending.
     decoding : CenterCrop, Squash or AsStored
         What `decoding.prepare` does to every image.
+    keeps : bool
+        Whether the first whole pass keeps the decoded images for the next ones.
     """
 
     blobs: Blobs
     rows: NDArray[np.int64]
     decoding: Preprocessing
+    keeps: bool = False
 
     def stream(self, batch_size: int) -> Iterator[NDArray[np.uint8]]:
         """Yield decoded pixels (n, H, W, C), of exactly `batch_size` images except the last."""
+        if not self.keeps:
+            yield from self._decode(batch_size)
+            return
+        pixels = vars(self).get("_pixels")
+        if pixels is not None:
+            for start in range(0, len(self), batch_size):
+                yield pixels[start : start + batch_size]
+            return
+
+        channels, height, width = self.image_shape
+        pixels = np.empty((len(self), height, width, channels), dtype=np.uint8)
+        start = 0
+        for batch in self._decode(batch_size):
+            pixels[start : start + len(batch)] = batch
+            start += len(batch)
+            yield batch
+        vars(self)["_pixels"] = pixels
+
+    def _decode(self, batch_size: int) -> Iterator[NDArray[np.uint8]]:
         decode = partial(_pixels, preprocessing=self.decoding)
         # One batch ahead, so that images are decoded while the network computes.
         waiting = max(1, WAITING // math.prod(self.image_shape))
@@ -218,6 +242,10 @@ class EncodedImages(ImageSet):
                         "images of different sizes need the preprocessing center_crop or squash"
                     )
             yield np.stack(batch)
+
+    def kept_in_memory(self) -> ImageSet:
+        """The same images, decoded in the first of several passes alone, if all together take at most KEPT bytes."""
+        return replace(self, keeps=len(self) * math.prod(self.image_shape) <= KEPT)
 
     def _part(self, rows: NDArray[np.int64], copies: Copies | None) -> ImageSet:
         # Images that are not asked for are not read.

@@ -187,6 +187,10 @@ class ImageSet(ABC):
         if count:
             yield np.concatenate(waiting)
 
+    def kept_in_memory(self) -> "ImageSet":
+        """The same images, for several passes: decoded in the first alone, if memory has room for all of them."""
+        return self
+
     def select(self, rows: NDArray[np.int64]) -> "ImageSet":
         """Image set of the samples `rows` (n,), ascending and distinct, with their corrupted copies."""
         copies = None if self.copies is None else self.copies.select(rows)

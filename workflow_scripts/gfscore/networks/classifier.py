@@ -95,6 +95,11 @@ class Classifier:
         return {"preprocessing": self.preprocessing, "outputs": self.outputs, "number_type": self.number_type}
 
     @property
+    def is_compared(self) -> bool:
+        """Whether its logits are compared with those of another form of the network, on the same images."""
+        return self.original is not None or (self.network is not None and self.number_type != FLOAT32)
+
+    @property
     def device(self) -> str:
         """Torch device of the first weight of the network, "cpu" without weights."""
         if self.network is None:
