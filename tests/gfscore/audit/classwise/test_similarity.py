@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from gfscore.audit.classwise.confusion import confusion_matrix
 from gfscore.audit.classwise.similarity import similarities
 
 K = 6
@@ -137,3 +138,16 @@ def test_a_class_on_which_classifiers_part_is_told_from_one_on_which_they_err_al
     assert (alike.value, alike.p_value) == (1, 0.01)
     assert alike.baseline == pytest.approx(0.5, abs=0.05)
     assert apart.value == 0.5 and apart.p_value > 0.05
+
+
+def test_chance_is_the_cosine_with_renamed_classes(labels):
+    first, second = noisy(labels, np.random.default_rng(6)), noisy(labels, np.random.default_rng(7), share=0.6)
+    found = compared(first, second, labels, shuffles=1)
+    order = np.random.default_rng(0).permutation(np.arange(K))
+    matrix, other = (confusion_matrix(labels, predicted, K) for predicted in (first, second))
+    shares, other_shares = (counts / counts.sum(axis=1, keepdims=True) for counts in (matrix, other))
+    renamed = other_shares[np.ix_(order, order)]
+    errors = ~np.eye(K, dtype=bool)
+    for name, cells in (("confusion_cosine", errors | True), ("error_cosine", errors), ("recall_cosine", ~errors)):
+        a, b = shares[cells], renamed[cells]
+        assert found[name].baseline == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b)), name

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -100,7 +101,9 @@ def similarities(
     n = np.bincount(labels, minlength=classes)
     first_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, first, classes), n))
     second_matrix = np.nan_to_num(row_shares(confusion_matrix(labels, second, classes), n))
-    observed = _matrix_cosines(first_matrix, second_matrix) | _sample_similarities(labels, first, second, classes)
+    order = np.arange(classes)
+    cosines = _MatrixCosines.of(first_matrix, second_matrix)
+    observed = cosines.renamed(order) | _sample_similarities(labels, first, second, classes)
     observed_by_class = _class_agreement(labels, first, second, classes)
 
     # Rows of each class, ascending.
@@ -108,10 +111,9 @@ def similarities(
     shuffled: dict[str, list[float]] = {name: [] for name in observed}
     shuffled_by_class = np.empty((shuffles, classes))
     sampled = np.flatnonzero(n)
-    order = np.arange(classes)
     for shuffle in range(shuffles):
         order[sampled] = rng.permutation(sampled)
-        renamed = _matrix_cosines(first_matrix, second_matrix[np.ix_(order, order)])
+        renamed = cosines.renamed(order)
         permuted_rows = np.empty(len(labels), dtype=np.int64)
         for rows in members:
             permuted_rows[rows] = rng.permutation(rows)
@@ -127,18 +129,40 @@ def similarities(
     return by_name, by_class
 
 
-def _matrix_cosines(first: NDArray[np.float64], second: NDArray[np.float64]) -> dict[str, float]:
-    errors = ~np.eye(len(first), dtype=bool)
-    return {
-        "confusion_cosine": _cosine(first.ravel(), second.ravel()),
-        "error_cosine": _cosine(first[errors], second[errors]),
-        "recall_cosine": _cosine(np.diag(first), np.diag(second)),
-    }
+@dataclass(frozen=True)
+class _MatrixCosines:
+    """Cosines of two matrices (K, K), computed from the few cells of the first that are not 0.
 
+    Renaming the classes of the second changes neither its norm nor those of its diagonal and of its other cells.
+    """
 
-def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    length = np.linalg.norm(first) * np.linalg.norm(second)
-    return float(first @ second / length) if length > 0 else np.nan
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: NDArray[np.float64]
+    second: NDArray[np.float64]
+    norms: dict[str, float]
+
+    @classmethod
+    def of(cls, first: NDArray[np.float64], second: NDArray[np.float64]) -> Self:
+        norms = {"confusion_cosine": 1.0, "error_cosine": 1.0, "recall_cosine": 1.0}
+        for matrix in (first, second):
+            diagonal = np.diag(matrix)
+            norms["confusion_cosine"] *= float(np.linalg.norm(matrix))
+            norms["error_cosine"] *= float(np.linalg.norm(matrix - np.diag(diagonal)))
+            norms["recall_cosine"] *= float(np.linalg.norm(diagonal))
+        rows, columns = np.nonzero(first)
+        return cls(rows, columns, first[rows, columns], second, norms)
+
+    def renamed(self, order: NDArray[np.int64]) -> dict[str, float]:
+        """Cosines with class k of the second matrix taken from its class order[k]."""
+        products = self.values * self.second[order[self.rows], order[self.columns]]
+        correct = self.rows == self.columns
+        sums = {
+            "confusion_cosine": products.sum(),
+            "error_cosine": products[~correct].sum(),
+            "recall_cosine": products[correct].sum(),
+        }
+        return {name: float(sums[name] / norm) if norm > 0 else np.nan for name, norm in self.norms.items()}
 
 
 def _sample_similarities(
