@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gfscore.audit.findings.templates import remedy_in_short
+from gfscore.audit.findings.words import in_words
 from gfscore.audit.remedies.findings import HELPS, NOT_SHOWN, finding_of, remedies_in_short
 from helpers.pages import audit_for_page, page_of
 
@@ -35,8 +35,8 @@ def test_a_model_that_fails_has_its_remedy_beside_the_verdict(gain, kind):
     finding = finding_of(rows.iloc[0])
     assert finding.kind == kind
     text = page_of(made)
-    words = remedy_in_short(finding.kind, finding.subject, finding.numbers)
-    assert 'href="#help"' in verdict_of(text) and words[1:] in verdict_of(text)
+    words = in_words(f"{finding.kind}_in_short", finding.subject, finding.numbers, None)
+    assert 'href="#help"' in verdict_of(text) and words in verdict_of(text)
     # The finding is the title of the section's picture, and is written nowhere else.
     assert f"<figcaption>{finding.sentence}</figcaption>" in section_of(text)
     assert text.count(f">{finding.sentence}") == 1

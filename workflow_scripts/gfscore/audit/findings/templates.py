@@ -1,13 +1,15 @@
 """Sentences of findings with clauses that depend on the numbers: one function for each kind.
 
-Functions take the subject, the numbers and the confidence of a finding. Bounds are printed rounded outwards, values to
-the nearest number, correlations with their sign.
+Parameters of a function are the names and numbers of the finding that its sentence needs, by their roles, and its
+confidence. Bounds are printed rounded outwards, values to the nearest number, correlations with their sign.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gfscore.audit.metrics import METRICS
+from gfscore.core import numbers
 from gfscore.core.names import (
     LONGEST_IN_SENTENCE,
     class_phrase,
@@ -17,27 +19,18 @@ from gfscore.core.names import (
     upper_first,
     words_of_ties,
 )
-from gfscore.core.numbers import (
-    count,
-    counted,
-    interval,
-    lower_bound,
-    number,
-    percent,
-    plural,
-    signed,
-    span,
-    upper_bound,
-)
 from gfscore.statistics.tolerances import TIE_TOLERANCE
 
-Subject = Mapping[str, Any]
-"""Names of models, classes and measures by their role."""
+Template = Callable[..., str]
 
-Numbers = Mapping[str, Any]
-"""Numbers of a finding by their role."""
-
-Template = Callable[[Subject, Numbers, float | None], str]
+PARAMETERS = {
+    "class": "cls",
+    "next": "next_cls",
+    "classes": "class_names",
+    "models": "model_names",
+    "rule": "rule_words",
+}
+"""Parameter for a name whose role is a keyword of Python, or the role of a number too."""
 
 FAILURES = "Undecided samples counted as failures, "
 """Start of sentences on the smallest values that undecided samples allow."""
@@ -49,12 +42,12 @@ NEARLY_REVERSED = -0.8
 # ---- clauses ----
 
 
-def _name(text: object) -> str:
+def _name(text: str) -> str:
     return shortened(text, LONGEST_IN_SENTENCE)
 
 
 def _with_confidence(confidence: float | None) -> str:
-    return "" if confidence is None else f" ({percent(confidence)} confidence)"
+    return "" if confidence is None else f" ({numbers.percent(confidence)} confidence)"
 
 
 def _number_of(n: int, total: int, noun: str = "model") -> str:
@@ -62,276 +55,354 @@ def _number_of(n: int, total: int, noun: str = "model") -> str:
     if total == 1:
         return f"the only {noun}"
     if n < total:
-        return f"{count(n)} of {count(total)} {plural(noun)}"
-    every = "both" if total == 2 else f"all {count(total)}"
-    return f"{every} {plural(noun)}"
+        return f"{numbers.count(n)} of {numbers.count(total)} {numbers.plural(noun)}"
+    every = "both" if total == 2 else f"all {numbers.count(total)}"
+    return f"{every} {numbers.plural(noun)}"
+
+
+def _change(before: float, after: float) -> str:
+    return f"{numbers.number(before)} to {numbers.number(after)}"
 
 
 def _range_of(low: float, high: float) -> str:
-    return number(low) if low == high else f"{number(low)} to {number(high)}"
+    return numbers.number(low) if low == high else _change(low, high)
 
 
 def _with_more(names: list[str], total: int) -> str:
     # Names of some, and how many more there are.
     if total > len(names):
-        names = [*names, f"{count(total - len(names))} more"]
+        names = [*names, f"{numbers.count(total - len(names))} more"]
     return enumeration(names)
 
 
 # ---- attacks ----
 
 
-def _passing_model_falls(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    accuracy = f"{100 * numbers['accuracy']:.2g}%"
+def _passing_model_falls(
+    *, model: str, source: str, accuracy: float, high: float, others: int, confidence: float | None, **_: object
+) -> str:
     bound = ""
     if confidence:
-        bound = f", at most {upper_bound(numbers['high'])} with {percent(confidence)} confidence"
+        bound = f", at most {numbers.upper_bound(high)} with {numbers.percent(confidence)} confidence"
     remaining = ""
-    if numbers["others"]:
-        verbs = "that passes falls" if numbers["others"] == 1 else "that pass fall"
-        remaining = f"; {count(int(numbers['others']))} more {verbs} below one half"
+    if others:
+        verbs = "that passes falls" if others == 1 else "that pass fall"
+        remaining = f"; {numbers.count(int(others))} more {verbs} below one half"
     return (
-        f"{_name(subject['model'])} passes, yet attacks leave it {accuracy} of the samples "
-        f"({printable(subject['source'])}{bound}){remaining}"
+        f"{_name(model)} passes, yet attacks leave it {100 * accuracy:.2g}% of the samples "
+        f"({printable(source)}{bound}){remaining}"
     )
 
 
-def _order_reversed(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    relation = "is nearly the reverse of" if numbers["rho"] <= NEARLY_REVERSED else "runs against"
+def _order_reversed(*, measure: str, source: str, rho: float, models: int, **_: object) -> str:
+    relation = "is nearly the reverse of" if rho <= NEARLY_REVERSED else "runs against"
     return (
-        f"The order of the models by {printable(subject['measure'])} {relation} their order under attack "
-        f"({printable(subject['source'])}, Spearman {signed(numbers['rho'])}, {count(numbers['models'])} models)"
+        f"The order of the models by {printable(measure)} {relation} their order under attack "
+        f"({printable(source)}, Spearman {numbers.signed(rho)}, {numbers.count(models)} models)"
     )
 
 
-def _no_attack(subject: Subject, _numbers: Numbers, _confidence: float | None) -> str:
+def _no_attack(*, measure: str, attack_free: bool, stated: str | None, **_: object) -> str:
     start = "No measure of this audit attacks"
-    if subject["attack_free"]:
-        measure = printable(subject["measure"])
-        return f"{start}: {measure} says how clearly classes are told apart, not what attacks leave"
-    if subject["stated"]:
-        return f"{start}: what they leave is known from {printable(subject['stated'])} alone, of whole models"
+    if attack_free:
+        return f"{start}: {printable(measure)} says how clearly classes are told apart, not what attacks leave"
+    if stated:
+        return f"{start}: what they leave is known from {printable(stated)} alone, of whole models"
     return f"{start}, so that nothing here says what attacks would leave"
 
 
-def _passes_on_attacks(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    one = numbers["passing"] == 1
+def _passes_on_attacks(
+    *, measure: str, interval: str | None, passing: int, least: float, most: float, **_: object
+) -> str:
+    one = passing == 1
     start = "The model that passes does so" if one else "The models that pass do so"
-    start = f"{start} because attacks failed ({printable(subject['measure'])})"
-    if subject["interval"] is None:
+    start = f"{start} because attacks failed ({printable(measure)})"
+    if interval is None:
         return f"{start}; nothing is proven in that ball"
     worst = "its worst class" if one else "their worst classes"
-    proven = _range_of(numbers["least"], numbers["most"])
-    return f"{start}; of {worst} {proven} is proven ({printable(subject['interval'])})"
+    return f"{start}; of {worst} {_range_of(least, most)} is proven ({printable(interval)})"
 
 
-def _score_refuted(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    rates = _range_of(numbers["least"], numbers["most"])
+def _score_refuted(
+    *,
+    score: str,
+    distances: str,
+    least: float,
+    most: float,
+    refuted: int,
+    models: int,
+    confidence: float | None,
+    **_: object,
+) -> str:
     mean = ""
-    if numbers["refuted"]:
-        models = _number_of(numbers["refuted"], numbers["models"])
-        mean = f"; its mean is refuted for {models}{_with_confidence(confidence)}"
+    if refuted:
+        mean = f"; its mean is refuted for {_number_of(refuted, models)}{_with_confidence(confidence)}"
     return (
-        f"{printable(subject['score'])} is no lower bound on the distance to an error: "
-        f"{printable(subject['distances'])} comes nearer on {rates} of the correct samples{mean}"
+        f"{printable(score)} is no lower bound on the distance to an error: "
+        f"{printable(distances)} comes nearer on {_range_of(least, most)} of the correct samples{mean}"
     )
 
 
-def _gradients_masked(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    model = _name(subject["model"])
-    measure = printable(subject["measure"])
-    samples = f"{count(numbers['count'])} of {count(numbers['n'])} samples"
+def _gradients_masked(*, model: str, measure: str, proof: bool, count: int, n: int, models: int, **_: object) -> str:
+    samples = f"{numbers.count(count)} of {numbers.count(n)} samples"
     further_signs = ""
-    if numbers["models"] > 1:
-        further_signs = f"; signs of it in {count(numbers['models'])} models"
-    if subject["proof"]:
+    if models > 1:
+        further_signs = f"; signs of it in {numbers.count(models)} models"
+    if proof:
         # It is certain that the attacks failed, but not why.
         return (
-            f"Attacks of {measure} on {model} certainly failed on {samples}: they are too weak, or its gradients are "
-            f"masked{further_signs}"
+            f"Attacks of {printable(measure)} on {_name(model)} certainly failed on {samples}: they are too weak, or "
+            f"its gradients are masked{further_signs}"
         )
-    return f"Gradients of {model} may be masked, so that its attacks fail ({measure}, {samples}){further_signs}"
+    return (
+        f"Gradients of {_name(model)} may be masked, so that its attacks fail ({printable(measure)}, {samples})"
+        f"{further_signs}"
+    )
 
 
 # ---- classes and groups ----
 
 
-def _classes_without_samples(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    names = _with_more([class_phrase(name) for name in subject["classes"]], numbers["count"])
-    any_of_them = "it" if numbers["count"] == 1 else "any of them"
+def _classes_without_samples(*, class_names: Sequence[str], count: int, **_: object) -> str:
+    names = _with_more([class_phrase(name) for name in class_names], count)
+    any_of_them = "it" if count == 1 else "any of them"
     return f"Nothing is known of {names}: no samples, and {any_of_them} may be the weakest class"
 
 
-def _class_value(numbers: Numbers) -> str:
+def _class_value(value: float, most: float, *, as_failures: bool) -> str:
     # Of a class that is the weakest where undecided samples count as failures, its value where they do comes first.
-    if numbers.get("as_failures") and numbers["most"] > numbers["value"]:
-        return f"{number(numbers['value'])}, at most {upper_bound(numbers['most'])}"
-    return span(numbers["value"], numbers["most"])
+    if as_failures and most > value:
+        return f"{numbers.number(value)}, at most {numbers.upper_bound(most)}"
+    return numbers.span(value, most)
 
 
-def _weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+def _weakest_class(
+    *,
+    model: str,
+    measure: str,
+    cls: str,
+    next_cls: str,
+    value: float,
+    most: float,
+    gap: float | None,
+    suspects: int,
+    classes: int,
+    absent: int,
+    times: int,
+    models: int,
+    confidence: float | None,
+    as_failures: bool = False,
+    **_: object,
+) -> str:
     sure = _with_confidence(confidence)
     # A class without samples may be weaker still.
-    weakest = "weakest measured" if numbers["absent"] else "weakest"
-    suspects = f"surely the {weakest}{sure}"
-    if numbers["suspects"] != 1:
-        suspects = f"{count(numbers['suspects'])} of {count(numbers['classes'])} classes may be the {weakest}{sure}"
+    weakest = "weakest measured" if absent else "weakest"
+    suspected = f"surely the {weakest}{sure}"
+    if suspects != 1:
+        suspected = f"{numbers.count(suspects)} of {numbers.count(classes)} classes may be the {weakest}{sure}"
     neighbour = ""
-    if numbers["gap"] is not None:
-        distance = f"{number(numbers['gap'])} below" if numbers["gap"] > TIE_TOLERANCE else "level with"
-        neighbour = f", {distance} {class_phrase(subject['next'])}"
+    if gap is not None:
+        distance = f"{numbers.number(gap)} below" if gap > TIE_TOLERANCE else "level with"
+        neighbour = f", {distance} {class_phrase(next_cls)}"
     often = ""
-    if numbers["models"] > 1:
-        often = f"; lowest in {_number_of(numbers['times'], numbers['models'])}"
+    if models > 1:
+        often = f"; lowest in {_number_of(times, models)}"
     return (
-        f"{class_phrase(subject['class'])} is the {weakest} of {_name(subject['model'])} at "
-        f"{_class_value(numbers)} by {printable(subject['measure'])}{neighbour}; {suspects}{often}"
+        f"{class_phrase(cls)} is the {weakest} of {_name(model)} at "
+        f"{_class_value(value, most, as_failures=as_failures)} by {printable(measure)}{neighbour}; {suspected}{often}"
     )
 
 
-def _no_weakest_class(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    bounds = interval(numbers["low"], numbers["high"], numbers["highest"])
-    counted_as = FAILURES.lower() if numbers.get("as_failures") else ""
+def _no_weakest_class(
+    *,
+    model: str,
+    measure: str,
+    cls: str,
+    value: float,
+    most: float,
+    low: float,
+    high: float,
+    highest: float,
+    confidence: float | None,
+    tied: int = 0,
+    as_failures: bool = False,
+    **_: object,
+) -> str:
+    counted_as = FAILURES.lower() if as_failures else ""
     return (
-        f"No difference between classes of {_name(subject['model'])} can be shown{_with_confidence(confidence)}; "
-        f"{counted_as}{class_phrase(subject['class'])}{words_of_ties(numbers.get('tied', 0))} scores lowest by "
-        f"{printable(subject['measure'])}, {_class_value(numbers)} ({bounds})"
+        f"No difference between classes of {_name(model)} can be shown{_with_confidence(confidence)}; "
+        f"{counted_as}{class_phrase(cls)}{words_of_ties(tied)} scores lowest by {printable(measure)}, "
+        f"{_class_value(value, most, as_failures=as_failures)} ({numbers.interval(low, high, highest)})"
     )
 
 
-def _groups_differ(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    low = f"{number(numbers['low_value'])} on {printable(subject['lowest'])}"
-    high = f"{number(numbers['high_value'])} on {printable(subject['highest'])}"
-    values = f"{_name(subject['model'])}, {low}, {high}"
-    attribute = printable(subject["attribute"])
-    measure = printable(subject["measure"])
-    sure = _with_confidence(confidence)
-    if numbers["sure"]:
-        # The widest of all differences, each of which is sure for its model and attribute alone.
-        if numbers["compared"] > 1:
-            sure = f" ({percent(confidence)} confidence for one model and attribute)"
-        return f"Groups by {attribute} differ most surely in {measure}: {values}{sure}"
-    return f"No difference between groups in {measure} can be shown{sure}; the widest is by {attribute} ({values})"
+def _groups_differ(
+    *,
+    model: str,
+    attribute: str,
+    measure: str,
+    lowest: str,
+    low_value: float,
+    highest: str,
+    high_value: float,
+    sure: int,
+    compared: int,
+    confidence: float,
+    **_: object,
+) -> str:
+    low = f"{numbers.number(low_value)} on {printable(lowest)}"
+    high = f"{numbers.number(high_value)} on {printable(highest)}"
+    values = f"{_name(model)}, {low}, {high}"
+    with_confidence = _with_confidence(confidence)
+    if not sure:
+        start = f"No difference between groups in {printable(measure)} can be shown{with_confidence}"
+        return f"{start}; the widest is by {printable(attribute)} ({values})"
+    # The widest of all differences, each of which is sure for its model and attribute alone.
+    if compared > 1:
+        with_confidence = f" ({numbers.percent(confidence)} confidence for one model and attribute)"
+    return f"Groups by {printable(attribute)} differ most surely in {printable(measure)}: {values}{with_confidence}"
 
 
-def _few_samples(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    verb = "rests" if numbers["count"] == 1 and numbers["classes"] > 1 else "rest"
-    classes = _number_of(numbers["count"], numbers["classes"], "class")
+def _few_samples(*, measure: str, count: int, classes: int, least: int, below: int, **_: object) -> str:
+    verb = "rests" if count == 1 and classes > 1 else "rest"
     return (
-        f"{upper_first(classes)} {verb} on fewer than {numbers['below']} samples "
-        f"(the fewest: {count(numbers['least'])}, {printable(subject['measure'])})"
+        f"{upper_first(_number_of(count, classes, 'class'))} {verb} on fewer than {below} samples "
+        f"(the fewest: {numbers.count(least)}, {printable(measure)})"
     )
 
 
 # ---- models ----
 
 
-def _best_models(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    names = [_name(name) for name in subject["models"]]
-    if numbers["best"] == 1:
-        best = f"{names[0]} is the best"
-    elif numbers["best"] <= len(names):
-        best = f"{enumeration(names[: numbers['best']])} may each be the best"
+def _best_models(
+    *,
+    measure: str,
+    model_names: Sequence[str],
+    best: int,
+    models: int,
+    different: int,
+    pairs: int,
+    confidence: float | None,
+    **_: object,
+) -> str:
+    names = [_name(name) for name in model_names]
+    if best == 1:
+        winners = f"{names[0]} is the best"
+    elif best <= len(names):
+        winners = f"{enumeration(names[:best])} may each be the best"
     else:
-        best = f"{count(numbers['best'])} may each be the best"
-    measure = printable(subject["measure"])
+        winners = f"{numbers.count(best)} may each be the best"
     return (
-        f"{best} of {count(numbers['models'])} models by {measure}{_with_confidence(confidence)}; "
-        f"{count(numbers['different'])} of {count(numbers['pairs'])} pairs differ significantly"
+        f"{winners} of {numbers.count(models)} models by {printable(measure)}{_with_confidence(confidence)}; "
+        f"{numbers.count(different)} of {numbers.count(pairs)} pairs differ significantly"
     )
 
 
-def _no_best_model(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    pairs = "no two differ"
-    if numbers["different"]:
-        pairs = f"{count(numbers['different'])} of {count(numbers['pairs'])} pairs differ"
+def _no_best_model(
+    *, measure: str, models: int, different: int, pairs: int, confidence: float | None, **_: object
+) -> str:
+    differing = "no two differ"
+    if different:
+        differing = f"{numbers.count(different)} of {numbers.count(pairs)} pairs differ"
     return (
-        f"No best model can be shown: any of the {count(numbers['models'])} may be the best by "
-        f"{printable(subject['measure'])}, {pairs} significantly{_with_confidence(confidence)}"
+        f"No best model can be shown: any of the {numbers.count(models)} may be the best by {printable(measure)}, "
+        f"{differing} significantly{_with_confidence(confidence)}"
     )
 
 
-def _metrics_disagree(subject: Subject, numbers: Numbers, _confidence: float | None) -> str:
-    by_rdi, by_other = ("less", "more") if numbers["rdi"] > 0 else ("more", "less")
-    other_metric = METRICS[subject["metric"]].title
+def _metrics_disagree(*, metric: str, rdi: float, other: float, **_: object) -> str:
+    by_rdi, by_other = ("less", "more") if rdi > 0 else ("more", "less")
     return (
         "Whether robustness costs fairness depends on the metric: models with a higher mean are "
-        f"{by_rdi} equal by RDI ({signed(numbers['rdi'])}), {by_other} equal by {other_metric} "
-        f"({signed(numbers['other'])})"
+        f"{by_rdi} equal by RDI ({numbers.signed(rdi)}), {by_other} equal by {METRICS[metric].title} "
+        f"({numbers.signed(other)})"
     )
 
 
-def _undecided_models(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    names = _with_more([_name(name) for name in subject["models"]], numbers["count"])
-    verb = "stays" if numbers["count"] == 1 else "stay"
+def _undecided_models(
+    *,
+    model_names: Sequence[str],
+    unit: str,
+    count: int,
+    lacking: int,
+    held: int,
+    most_open: int,
+    known: int,
+    least: int | None,
+    most: int | None,
+    confidence: float | None,
+    rule: int | None = None,
+    rules: int | None = None,
+    **_: object,
+) -> str:
+    names = _with_more([_name(name) for name in model_names], count)
+    verb = "stays" if count == 1 else "stay"
     # What settles one rule does not settle the others.
-    rule = f" by rule {numbers['rule']} of {numbers['rules']}" if "rules" in numbers else ""
-    undecided = f"{names} {verb} undecided{rule}{_with_confidence(confidence)}"
+    by_rule = f" by rule {rule} of {rules}" if rules else ""
+    undecided = f"{names} {verb} undecided{by_rule}{_with_confidence(confidence)}"
     clauses = []
-    if numbers["lacking"]:
-        of_these = "" if numbers["lacking"] == numbers["count"] else f"for {count(numbers['lacking'])} of them "
-        clauses.append(f"{of_these}it takes samples of every {subject['unit']}")
-    if numbers["held"]:
-        held = "" if numbers["held"] == numbers["count"] else f", {count(numbers['held'])} of them"
-        open_samples = counted(numbers["most_open"], "open sample")
-        clauses.append(f"{open_samples} at most{held}, for a proof or an attack to decide")
-    if numbers["most"] is not None:
-        needed = count(numbers["most"])
-        if numbers["least"] != numbers["most"]:
-            needed = f"{count(numbers['least'])} to {needed}"
-        settled = "it" if numbers["known"] == numbers["count"] else f"{count(numbers['known'])} of them"
-        clauses.append(f"about {needed} samples per {subject['unit']} would settle {settled}")
+    if lacking:
+        of_these = "" if lacking == count else f"for {numbers.count(lacking)} of them "
+        clauses.append(f"{of_these}it takes samples of every {unit}")
+    if held:
+        of_these = "" if held == count else f", {numbers.count(held)} of them"
+        open_samples = numbers.counted(most_open, "open sample")
+        clauses.append(f"{open_samples} at most{of_these}, for a proof or an attack to decide")
+    if least is not None and most is not None:
+        needed = numbers.count(most) if least == most else f"{numbers.count(least)} to {numbers.count(most)}"
+        settled = "it" if known == count else f"{numbers.count(known)} of them"
+        clauses.append(f"about {needed} samples per {unit} would settle {settled}")
     return f"{undecided}: {'; '.join(clauses) or 'no number of samples is known that would settle it'}"
 
 
 # ---- remedies ----
 
 
-def remedy_in_short(kind: str, subject: Subject, numbers: Numbers) -> str:
-    """What a remedy does to the worst class, in a few words; the kind is remedy_helps or remedy_not_shown."""
-    values = f"{number(numbers['before'])} to {number(numbers['after'])}"
-    model = _name(subject["model"])
-    if kind == "remedy_helps":
-        return f"class offsets lift the worst class of {model} from {values}, surely by {lower_bound(numbers['low'])}"
-    return f"class offsets: no gain of the worst class of {model} is shown ({values})"
-
-
-def _remedy_helps(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
+def _remedy_helps(
+    *, model: str, before: float, after: float, low: float, confidence: float | None, **roles: Any
+) -> str:
     return (
-        f"Class offsets lift the worst class of {_name(subject['model'])} under attack from "
-        f"{number(numbers['before'])} to {number(numbers['after'])}, surely by {lower_bound(numbers['low'])}"
-        f"{_with_confidence(confidence)}; {_payers(subject, numbers)}{_verdicts(subject)}"
+        f"Class offsets lift the worst class of {_name(model)} under attack from {_change(before, after)}, "
+        f"surely by {numbers.lower_bound(low)}{_with_confidence(confidence)}; {_payers(**roles)}{_verdicts(**roles)}"
     )
 
 
-def _remedy_not_shown(subject: Subject, numbers: Numbers, confidence: float | None) -> str:
-    bounds = interval(numbers["low"], numbers["high"])
+def _remedy_not_shown(
+    *, model: str, before: float, after: float, low: float, high: float, confidence: float | None, **roles: Any
+) -> str:
     return (
-        f"No gain of the worst class of {_name(subject['model'])} by class offsets can be shown: "
-        f"{number(numbers['before'])} to {number(numbers['after'])} under attack, a change of {bounds}"
-        f"{_with_confidence(confidence)}; {_payers(subject, numbers)}{_verdicts(subject)}"
+        f"No gain of the worst class of {_name(model)} by class offsets can be shown: {_change(before, after)} under "
+        f"attack, a change of {numbers.interval(low, high)}{_with_confidence(confidence)}; "
+        f"{_payers(**roles)}{_verdicts(**roles)}"
     )
 
 
-def _payers(subject: Subject, numbers: Numbers) -> str:
-    mean = f"the mean goes from {number(numbers['mean_before'])} to {number(numbers['mean_after'])}"
-    if not numbers["losing"]:
+def _payers(
+    *,
+    mean_before: float,
+    mean_after: float,
+    losing: int,
+    classes: int,
+    payer: str | None,
+    payer_before: float = math.nan,
+    payer_after: float = math.nan,
+    **_: object,
+) -> str:
+    mean = f"the mean goes from {_change(mean_before, mean_after)}"
+    if payer is None:
         return f"no class surely pays, and {mean}"
-    values = f"{number(numbers['payer_before'])} to {number(numbers['payer_after'])}"
-    payers = _number_of(numbers["losing"], numbers["classes"], "class")
-    verb = "pays" if numbers["losing"] == 1 else "pay"
-    most = "" if numbers["losing"] == 1 else " most"
-    return f"{payers} surely {verb}, {class_phrase(subject['payer'])}{most} ({values}), and {mean}"
+    verb = "pays" if losing == 1 else "pay"
+    most = "" if losing == 1 else " most"
+    payers = _number_of(losing, classes, "class")
+    return f"{payers} surely {verb}, {class_phrase(payer)}{most} ({_change(payer_before, payer_after)}), and {mean}"
 
 
-def _verdicts(subject: Subject) -> str:
-    before = subject["verdict_before"]
-    after = subject["verdict_after"]
-    if before is None:
+def _verdicts(*, verdict_before: str | None, verdict_after: str | None, **_: object) -> str:
+    if verdict_before is None:
         return ""
-    if before == after:
-        return f"; the verdict stays {before}"
-    return f"; the verdict turns from {before} to {after}"
+    if verdict_before == verdict_after:
+        return f"; the verdict stays {verdict_before}"
+    return f"; the verdict turns from {verdict_before} to {verdict_after}"
 
 
 TEMPLATES: Mapping[str, Template] = {

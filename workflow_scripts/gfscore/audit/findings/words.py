@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any
 
-from gfscore.audit.findings.templates import FAILURES, TEMPLATES, Template
+from gfscore.audit.findings.templates import FAILURES, PARAMETERS, TEMPLATES, Template
 from gfscore.core import numbers
 from gfscore.core.names import (
     LONGEST_IN_SENTENCE,
@@ -58,7 +58,8 @@ def in_words(kind: str, subject: Mapping[str, Any], quantities: Mapping[str, Any
     template = SENTENCES[kind]
     as_failures = quantities.get("as_failures") and kind not in OF_ANY_VALUES
     if not isinstance(template, str):
-        text = template(subject, quantities, confidence)
+        names = {PARAMETERS.get(role, role): name for role, name in subject.items()}
+        text = template(**names, **quantities, confidence=confidence)
         return FAILURES + lowered(text) if as_failures else capitalised(text)
 
     if as_failures:
@@ -127,6 +128,9 @@ RANGE_OF_RDI = "RDI runs from {low} ({best}){tied_best:ties} to {high} ({worst})
 SENTENCES: dict[str, str | Template] = {
     **TEMPLATES,
     # of an audit
+    "remedy_helps_in_short": "Class offsets lift the worst class of {model} from {before} to {after}, surely by "
+    "{low:low}",
+    "remedy_not_shown_in_short": "Class offsets: no gain of the worst class of {model} is shown ({before} to {after})",
     "certificates_refuted": "Attacks broke {refuted:count} of {n:count} certificates of {measure:text}, more than "
     "chance allows: a defect, not a result",
     "calibration_fails": "No calibration makes {measure:text} rank models by robust accuracy better than both clean "

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.findings.finding import REMEDY, FindingInWords, first_findings
-from gfscore.audit.findings.templates import remedy_in_short
+from gfscore.audit.findings.words import in_words
 from gfscore.audit.tables import AuditTables
 from gfscore.audit.verdicts.findings import qualifying_sentences
 from gfscore.audit.verdicts.gate_rules import DECLINE, FAIL, INCONCLUSIVE, PASS
@@ -446,7 +446,7 @@ def remedy_of_failing(verdict: Verdict) -> str | None:
         for finding in verdict.findings:
             model = str(finding.subject.get("threat")), str(finding.subject.get("name"))
             if finding.rank == REMEDY and verdicts.get(model) == word:
-                return remedy_in_short(finding.kind, finding.subject, finding.numbers)
+                return in_words(f"{finding.kind}_in_short", finding.subject, finding.numbers, finding.confidence)
     return None
 
 
