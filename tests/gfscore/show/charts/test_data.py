@@ -229,6 +229,12 @@ def test_a_band_between_value_and_most_is_drawn_where_samples_are_undecided(char
     assert ("0.440 to 0.520" in written, "0.440" in written) == (undecided, not undecided)
 
 
+@pytest.mark.parametrize(("classes", "order"), [(60, "in their own order"), (61, "by their mean, the weakest left")])
+def test_the_note_says_how_the_classes_stand(classes, order):
+    subject = subject_of({"class_scores": scores_of(np.linspace(1, 0.1, classes)[None])}, GREAT)
+    assert f" Classes stand {order}. " in drawing_of(CHARTS["class_heatmap"], subject).words.note
+
+
 def test_many_classes_stand_by_their_mean():
     frame, _ = of("class_heatmap", {"class_scores": scores_of(np.linspace(1, 0.1, 61)[None])})
     assert frame["value"].is_monotonic_increasing

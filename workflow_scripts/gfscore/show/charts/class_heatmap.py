@@ -10,6 +10,10 @@ from gfscore.show.lazy import drawing, np, pd
 MOST_IN_ORDER = 60
 """Classes that stand in their own order; more stand by their mean, the weakest left."""
 
+IN_ORDER = "in their own order"
+BY_MEAN = "by their mean, the weakest left"
+"""How the classes stand, as the notes of charts say it."""
+
 
 def class_values(subject: Subject) -> pd.DataFrame:
     """Value and simultaneous interval of each class of each model.
@@ -20,7 +24,8 @@ def class_values(subject: Subject) -> pd.DataFrame:
         One row for each model and class; models by their mean over all samples (`total`), the best first. `most` and
         `total_most` are values and means with undecided samples at the most that they may be worth. `weakest` is
         "sure" where a class is significantly the lowest of its model, "open" where others may be lower; `suspects`
-        counts the classes of a model that may be the weakest. Of many classes the weakest on average comes first.
+        counts the classes of a model that may be the weakest. `class_order` says how the classes stand: of many the
+        weakest on average comes first.
     """
     rows = subject.rows("class_scores")
     rows = rows.rename(columns={"model": "name", "label": "model"})
@@ -49,7 +54,9 @@ def class_values(subject: Subject) -> pd.DataFrame:
     )
 
     order = rows["class"].drop_duplicates()
+    class_order = IN_ORDER
     if len(order) > MOST_IN_ORDER:
+        class_order = BY_MEAN
         order = rows.groupby("class")["value"].mean().sort_values(kind="stable").index.to_series()
     position_of_class = positions(order)
     rows = rows.assign(
@@ -59,7 +66,8 @@ def class_values(subject: Subject) -> pd.DataFrame:
     )
     rows = rows.sort_values(["negative_total", "negative_total_most", "model", "place"], kind="stable")
     columns = ["model", "class", "value", "most", "low", "high", "n", "total", "total_most", "weakest", "suspects"]
-    return rows[[*columns, "confidence", "range_low", "range_high"]].reset_index(drop=True)
+    rows = rows[[*columns, "confidence", "range_low", "range_high"]].reset_index(drop=True)
+    return rows.assign(class_order=class_order)
 
 
 def weakest_class(frame: pd.DataFrame) -> Finding:
@@ -129,9 +137,8 @@ CHART = Chart(
     finding=weakest_class,
     shows="{measure_title} of each class; dark is low, bright is high; higher is better",
     note="Box: lowest class of the model, solid where significantly so, dotted where other classes may be lower. "
-    "Right column: mean over all samples, by which models are sorted. Beyond 60 classes they stand by their mean, the "
-    "weakest left. Empty: no samples. Box from simultaneous {confidence} intervals of a model's classes, each model by "
-    "itself.",
+    "Right column: mean over all samples, by which models are sorted. Classes stand {class_order}. Empty: no samples. "
+    "Box from simultaneous {confidence} intervals of a model's classes, each model by itself.",
     as_failures=True,
     undecided="Two halves of a cell, and two numbers on the right: undecided samples count as failures, then as "
     "successes; of robust accuracy what is proven, then what attacks leave.",

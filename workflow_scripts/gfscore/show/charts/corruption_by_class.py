@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gfscore.audit.findings.finding import Finding, others_equal, ties
-from gfscore.show.charts.class_heatmap import MOST_IN_ORDER
+from gfscore.show.charts.class_heatmap import BY_MEAN, IN_ORDER, MOST_IN_ORDER
 from gfscore.show.charts.declaration import Chart, Subject, some
 from gfscore.show.lazy import drawing, pd
 from gfscore.statistics.tolerances import TIE_TOLERANCE
@@ -23,10 +23,12 @@ def by_corruption(subject: Subject, column: str) -> pd.DataFrame:
 
     means = {"recall": ("recall", "mean"), column: (column, "mean"), "n": ("n", "min")}
     frame = rows.groupby(["corruption", "class"], sort=False).agg(**means).reset_index()
+    class_order = IN_ORDER
     if frame["class"].nunique() > MOST_IN_ORDER:
+        class_order = BY_MEAN
         frame = frame.sort_values("class", key=lambda names: names.map(recall_of), kind="stable")
     frame = frame.sort_values("corruption", key=lambda names: names.map(recall_under), kind="stable")
-    return frame.reset_index(drop=True).assign(models=rows["label"].nunique())
+    return frame.reset_index(drop=True).assign(models=rows["label"].nunique(), class_order=class_order)
 
 
 def recalls(subject: Subject) -> pd.DataFrame:
@@ -83,8 +85,7 @@ CHART = Chart(
     draw=draw,
     finding=hardest_corruption,
     shows="Recall of each class, mean over severities and models; dark is low, bright is high; higher is better",
-    note="Hardest corruption on top. Right column: mean over classes. Beyond 60 classes they stand by their mean, the "
-    "weakest left.",
+    note="Hardest corruption on top. Right column: mean over classes. Classes stand {class_order}.",
     per_class=True,
     order=3,
 )
