@@ -48,15 +48,21 @@ def project_attributes(job: MeasuringJob, mapper_files: MapperFiles) -> None:
     """
     manifest = read_json(mapper_files.manifest)
     # Heights and widths may differ: images are resized between mapper and classifier.
-    require_same_shape(manifest, read_json(job.dataset), source=mapper_files.manifest, axes=slice(1))
+    dataset = read_json(job.dataset)
+    require_same_shape(manifest, dataset, source=mapper_files.manifest, axes=slice(1))
     mapper = open_mapper(mapper_files.weights, sha256=manifest["sha256"])
     mapper.to(hold_device(job.device, gpu_percent=job.gpu_percent))
 
-    digests = {"mapper_sha256": manifest["sha256"]}
-    if mapper_files.attributes:
-        # The codes to start from, so that no part is kept that was searched from others.
-        digests["attributes_sha256"] = sha256_of_file(mapper_files.attributes)
-    settings = cast(MeasuredSearch, job.settings).model_copy(update=digests)
+    search = cast(MeasuredSearch, job.settings)
+    # The codes to start from, so that no part is kept that was searched from others.
+    attributes_sha256 = sha256_of_file(mapper_files.attributes) if mapper_files.attributes else None
+    settings = search.model_copy(
+        update={
+            "subset": search.drawable_subset(samples=dataset["samples"], classes=len(dataset["classes"])),
+            "mapper_sha256": manifest["sha256"],
+            "attributes_sha256": attributes_sha256,
+        }
+    )
     measure_in_batches(
         replace(job, settings=settings),
         partial(measure_batch, mapper=mapper, settings=settings),

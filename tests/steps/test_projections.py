@@ -348,6 +348,8 @@ def test_the_shipped_search_is_what_the_step_takes():
     assert set(config["mappers"]["digits-vae"]["search"]) == set(SEARCH)
 
 
-def test_a_subset_that_cannot_be_drawn_is_named_where_it_stands(folder):
-    with pytest.raises(InputError, match="mappers: vae: search: subset: samples 5 is not between 10"):
-        folder.project("vae", "first", search=SEARCH | {"subset": {"samples": 5}})
+@pytest.mark.parametrize(("samples", "drawn"), [(5, 10), (10_000, 300)])
+def test_a_search_takes_at_least_one_sample_of_each_class_and_at_most_all(folder, samples, drawn):
+    rows = folder.project("vae", "first", search=SEARCH | {"subset": {"samples": samples}, "steps": 1})
+    assert rows["sample_id"].nunique() == drawn
+    assert rows["label"].nunique() == 10

@@ -149,7 +149,7 @@ def planned_projection(mapper: MapperSettings, samples: int, classes: int) -> Pl
     search = mapper.search
     attributes = getattr(mapper, "attributes", None) or ()
     moves = (mapper.latent + len(attributes)) * (MOVES * search.steps + MOVES * search.bisections)
-    searched = samples_of(search.subset, samples, classes)
+    searched = samples_of(search.drawable_subset(samples=samples, classes=classes), samples, classes)
     return Planned(searched * moves, search.batch_size, gradients=False)
 
 

@@ -21,7 +21,8 @@ class Search(Closed):
 
     subset: Subset | None = Field(
         default_factory=lambda: Subset(samples=100),
-        description="Samples to search, the same for all models; null for all.",
+        description="Samples to search, the same for all models; null for all. A number of samples is raised to one "
+        "for each class, and lowered to all.",
     )
     steps: int = Field(20, ge=1, le=1000, description="M, number of moves to each side, up to one sigma.")
     bisections: int = Field(6, ge=0, le=40, description="Halvings of the step with the first change of the prediction.")
@@ -31,6 +32,13 @@ class Search(Closed):
         "posterior; conditions move over their whole range in both cases.",
     )
     batch_size: ImagesAtOnce = Field(1024, description="Decoded images classified per batch.")
+
+    def drawable_subset(self, *, samples: int, classes: int) -> Subset | None:
+        """`subset`, whose number of samples a dataset of so many samples and classes has."""
+        if self.subset is None or self.subset.samples is None:
+            return self.subset
+        drawn = min(max(self.subset.samples, classes), samples)
+        return self.subset.model_copy(update={"samples": drawn})
 
 
 class MapperSettings(Entry):
