@@ -210,6 +210,22 @@ def test_charts_draw_every_task_and_mapper(made, name):
         assert frame["vae: 1 \u2212 Tol", "age", "z2"] == pytest.approx(1 - mean)
 
 
+def test_mappers_that_move_the_same_attributes_have_influences_of_their_own(made):
+    rows = made.tables["projection_attributes"]
+    second = rows[rows["mapper"] == "conditional"].assign(mapper="second")
+    second["tolerance"] = second["tolerance"] / 10
+    subject = subject_of(made.tables | {"projection_attributes": pd.concat([rows, second], ignore_index=True)})
+
+    profiles = drawing_of(CHARTS["projection_profiles"], subject).frame
+    of_race = profiles[(profiles["task"] == "age") & (profiles["attribute"] == "race")].set_index("influence")["value"]
+    mean = 1 - of_race["conditional: 1 \u2212 Tol"]
+    assert of_race["second: 1 \u2212 Tol"] == pytest.approx(1 - mean / 10)
+    assert {"DP", "EOpp", "EOdd"} <= set(of_race.index) and "1 \u2212 Tol" not in of_race
+
+    strongest = drawing_of(CHARTS["projection_tasks"], subject).finding
+    assert strongest.subject["attribute"].startswith("second ")
+
+
 def test_tasks_that_compare_no_groups_have_accuracies(made):
     settings = [entry.model_copy(update={"groups": None}) for entry in made.settings]
     _, age = read_tasks(made.inputs, AuditFiles.from_inputs(made.files), settings, confidence=0.95)

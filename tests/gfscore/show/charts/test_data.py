@@ -883,6 +883,7 @@ def full_subject_with_pictures(names, moves):
 def test_tied_attributes_are_the_same_only_where_all_are():
     by = {"task": "t", "attribute": ["x", "y", "x", "y"]}
     frame = pd.DataFrame(by).assign(influence=["1 \u2212 Tol"] * 2 + ["EOpp"] * 2)
+    frame["metric"] = ["tolerance"] * 2 + ["eopp"] * 2
     finding = CHARTS["projection_profiles"].finding
     assert finding(frame.assign(value=[0.3, 0.3, 0.3, 0.1])).numbers["times"] == 0
     assert finding(frame.assign(value=[0.3, 0.3, 0.2, 0.2])).numbers["times"] == 1

@@ -22,24 +22,32 @@ def profiles(subject: Subject) -> pd.DataFrame:
         is_dimension = (frame["dimensions"] > 0) & ~frame["attribute"].isin(attributes_of_groups)
         prefix = frame["mapper"].where(is_dimension, "")
         frame = frame.assign(attribute=(prefix + " " + frame["attribute"]).str.strip())
-    groups = frame.groupby(["task", "attribute", "influence"], sort=False)
+    moves = frame[frame["metric"].isin(MAPPER_METRICS)]
+    if (moves.groupby("attribute")["mapper"].nunique() > 1).any():
+        # Moves of one attribute by several mappers are of different images: each has an influence of its own.
+        frame = frame.assign(influence=frame["panel"])
+    groups = frame.groupby(["task", "attribute", "metric", "influence"], sort=False)
     values = groups.agg(value=("value", "mean"), low=("value", "min"), high=("value", "max"), n=("n", "max"))
     return values.reset_index().assign(models=frame["model"].nunique())
 
 
 def largest_of_task(frame: pd.DataFrame) -> Finding:
-    """Number of tasks in which projections and equal opportunity name the same attribute as the most influential."""
+    """Number of tasks in which projections and equal opportunity name the same attribute as the most influential.
+
+    Of several mappers that move the same attributes, all must name it.
+    """
     tasks_with_same = 0
     tasks = 0
     for _, rows in frame.groupby("task", sort=False):
-        by_projection = rows[rows["influence"] == MAPPER_METRICS["tolerance"]]
-        by_groups = rows[rows["influence"] == GROUP_METRICS["eopp"]]
-        common_attributes = set(by_projection["attribute"]) & set(by_groups["attribute"])
-        if len(common_attributes) < 2:
-            continue
-        tasks += 1
-        if _most_influential(by_projection, common_attributes) == _most_influential(by_groups, common_attributes):
-            tasks_with_same += 1
+        by_groups = rows[rows["metric"] == "eopp"]
+        names_same = []
+        for _, by_projection in rows[rows["metric"] == "tolerance"].groupby("influence", sort=False):
+            common = set(by_projection["attribute"]) & set(by_groups["attribute"])
+            if len(common) > 1:
+                names_same.append(_most_influential(by_projection, common) == _most_influential(by_groups, common))
+        if names_same:
+            tasks += 1
+            tasks_with_same += all(names_same)
     if not tasks:
         return Finding("no_attribute_in_common")
     return Finding("same_attributes", numbers={"times": tasks_with_same, "kinds": tasks})

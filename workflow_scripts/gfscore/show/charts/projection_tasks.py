@@ -57,7 +57,13 @@ def by_attribute(subject: Subject) -> pd.DataFrame:
     """
     frame = influences(subject)
     groups = frame.groupby(["panel", "influence", "metric", "task", "attribute"], sort=False)
-    means = groups.agg(value=("value", "mean"), own=("own", "max"), n=("n", "max"), models=("model", "nunique"))
+    means = groups.agg(
+        value=("value", "mean"),
+        own=("own", "max"),
+        n=("n", "max"),
+        models=("model", "nunique"),
+        mapper=("mapper", "first"),
+    )
     means = means.reset_index()
     # The heatmap draws a solid frame around cells marked "sure".
     return means.assign(frame=means["own"].map({True: "sure", False: None}))
@@ -71,7 +77,10 @@ def strongest_influence(frame: pd.DataFrame) -> Finding:
     if not tolerances["value"].max():
         return Finding("tasks_tolerate_all")
     strongest = tolerances.loc[tolerances["value"].idxmax()]
-    names = {"task": str(strongest["task"]), "attribute": str(strongest["attribute"])}
+    attribute = str(strongest["attribute"])
+    if tolerances.loc[tolerances["attribute"] == attribute, "mapper"].nunique() > 1:
+        attribute = f"{strongest['mapper']} {attribute}"
+    names = {"task": str(strongest["task"]), "attribute": attribute}
     numbers = {"mean": 1 - float(strongest["value"]), "models": int(strongest["models"])}
     return Finding("task_depends", names, numbers | others_equal(tolerances["value"], strongest["value"]))
 
