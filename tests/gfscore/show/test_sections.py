@@ -328,6 +328,23 @@ def test_gaps_name_their_measure_and_fairness_metrics_say_where_samples_are_few(
     assert [row[-1] for row in tables["group_metrics"].rows] == ["yes", "no"]
 
 
+@pytest.mark.parametrize(
+    ("baseline", "ratio", "expected"),
+    [
+        (None, None, "relative to a baseline: the audit names none (corruption_baseline)"),
+        ("none/excluded", None, "relative to a baseline, and none/excluded is left out of the audit"),
+        ("none/a", None, "relative to a baseline, and none/a makes no error under a corruption"),
+        ("none/a", 0.5, "the mean over corruptions of its error over that of none/a, taken as it is"),
+    ],
+)
+def test_a_mean_corruption_error_that_is_missing_has_its_reason(baseline, ratio, expected):
+    row = {"dataset": "d", "threat": "none", "model": "a", "measure": "corrupted", "n": 10, "error": 0.2}
+    row |= {"low": 0.1, "high": 0.3, "confidence": 0.95, "baseline": baseline, "corruption_error": ratio}
+    errors = typed_frame(TABLES["corruption_errors"], [row])
+    (detail,) = details_of_groups({"corruption_errors": errors})
+    assert detail.text == [f"Intervals by sample: copies of one image count once. mCE is {expected}."]
+
+
 def test_a_constant_classifier_stands_last_and_is_marked():
     model = {"dataset": "toy", "threat": "none", "mapper": "vae", "n": 9}
     rows = [

@@ -95,10 +95,14 @@ def _corruption_errors(contents: Contents) -> Detail | None:
         return None
 
     baseline = means["baseline"].iloc[0]
-    if pd.notna(baseline):
-        reference = f"the mean over corruptions of its error over that of {printable(baseline)}, taken as it is"
-    else:
+    if pd.isna(baseline):
         reference = "relative to a baseline: the audit names none (corruption_baseline)"
+    elif baseline not in set(means["threat"] + "/" + means["model"]):
+        reference = f"relative to a baseline, and {printable(baseline)} is left out of the audit"
+    elif means["corruption_error"].isna().all():
+        reference = f"relative to a baseline, and {printable(baseline)} makes no error under a corruption"
+    else:
+        reference = f"the mean over corruptions of its error over that of {printable(baseline)}, taken as it is"
     columns = [
         MODEL,
         MEASURE,
