@@ -51,14 +51,14 @@ def train_mapper(
             conditions=conditions,
             names=condition_names(categories) if categories is not None else None,
         )
+        # Where it was trained: at full size the CPU would take hours, and several times the memory of the images.
+        with reproducible_arithmetic():
+            mapper = of_network(network.to(training.device), images, conditions)
+            described = describe_mapper(mapper, (images, conditions), (test_images, test_conditions))
+            write_pictures(outputs["pictures"], mapper, test_images, test_conditions, of_images=training.pictures)
     except InputError as error:
         raise InputError(f"mappers: {name}: {error}") from error
-    # Where it was trained: at full size the CPU would take hours, and several times the memory of the images.
-    with reproducible_arithmetic():
-        mapper = of_network(network.to(training.device), images, conditions)
-        sha256 = save_mapper(outputs["weights"], mapper, metadata={"settings": settings, "trained_on": train["digest"]})
-        described = describe_mapper(mapper, (images, conditions), (test_images, test_conditions))
-        write_pictures(outputs["pictures"], mapper, test_images, test_conditions, of_images=training.pictures)
+    sha256 = save_mapper(outputs["weights"], mapper, metadata={"settings": settings, "trained_on": train["digest"]})
 
     manifest = {
         "mapper": name,

@@ -79,16 +79,18 @@ def test_a_mapper_is_described_on_a_part_of_many_images(folder, tmp_path, monkey
 describe = step.describe_mapper
 
 
+@pytest.mark.parametrize("batch_size", [32, N], ids=["steps", "one-step"])
 @pytest.mark.parametrize("settings", [VAE, GAN], ids=["beta_vae", "conditional"])
-def test_a_training_that_diverges_names_mapper_epoch_and_remedy_and_writes_nothing(folder, tmp_path, settings):
+def test_a_training_that_diverges_names_mapper_epoch_and_remedy_and_writes_nothing(
+    folder, tmp_path, settings, batch_size
+):
     files = {"train": folder / "sorted.json", "test": folder / "sorted.json"}
     attributes = folder / "sides.parquet" if settings is GAN else []
     files |= {"train_attributes": attributes, "test_attributes": attributes}
     outputs = {"weights": tmp_path / "m.safetensors", "manifest": tmp_path / "m.json", "pictures": tmp_path / "m.npz"}
-    with pytest.raises(InputError, match=r"^mappers: m: the training diverged in epoch 1: .*; lower learning_rate$"):
-        step.train_mapper(
-            files, outputs, tmp_path / "progress", name="m", settings=settings | {"learning_rate": 1e10}, version="1"
-        )
+    diverging = settings | {"learning_rate": 1e10, "batch_size": batch_size}
+    with pytest.raises(InputError, match=r"^mappers: m: the training diverged in .*epoch.*: .*; lower learning_rate$"):
+        step.train_mapper(files, outputs, tmp_path / "progress", name="m", settings=diverging, version="1")
     assert not list(tmp_path.iterdir())
 
 

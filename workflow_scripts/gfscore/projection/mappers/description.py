@@ -1,5 +1,6 @@
 """Quality of a trained mapper: reconstruction error, and the effect of each dimension on traits of images."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from gfscore.core.errors import InputError
 from gfscore.images.attributes.digits import measurements
 from gfscore.projection.mappers.fitting import Mapper
 from gfscore.projection.mappers.pictures import moved
@@ -56,10 +58,18 @@ def describe_mapper(mapper: Mapper, train: LabelledImages, test: LabelledImages)
         A mapping for JSON. `reconstruction_error` is the mean squared error of a pixel, `explained` the explained share
         of the variance (1 for perfect); `divergence` the divergence of each dimension from the prior in nats, near 0 if
         the decoder does not use the dimension, None without a prior; `effects` see `effects_of`.
+
+    Raises
+    ------
+    InputError
+        Where decoded images are not finite.
     """
     images, conditions = test
     codes, spread = mapper.encode(images, conditions)
     error = float(np.mean((mapper.decode(codes) - images) ** 2))
+    # Losses are of the weights before each step, so that those after the last one show here alone.
+    if not math.isfinite(error):
+        raise InputError("the training diverged in its last epoch: decoded images are not finite; lower learning_rate")
     variance = float(np.mean((images - images.mean(axis=0)) ** 2))
     # Codes of conditions have no prior.
     divergence = None
