@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 from gfscore.audit.groups.scores import group_gaps
-from gfscore.audit.tables import AuditTables
+from gfscore.audit.tables import TABLES, AuditTables
 from gfscore.audit.verdicts.findings import _of_groups
+from gfscore.tables.parquet_tables import typed_frame
 
 
 def group_rows(*, values, half_widths, small, models=1):
@@ -20,7 +21,8 @@ def group_rows(*, values, half_widths, small, models=1):
 
 
 def finding_on(rows):
-    tables = AuditTables(pd.DataFrame(), pd.DataFrame(), pd.DataFrame(), others={"group_scores": rows})
+    class_scores = typed_frame(TABLES["class_scores"], [])
+    tables = AuditTables(class_scores, pd.DataFrame(), pd.DataFrame(), others={"group_scores": rows})
     (finding,) = _of_groups(tables, "clean")
     return finding
 
