@@ -300,6 +300,18 @@ def test_what_a_step_has_finished_waits_in_a_folder_that_begins_with_its_name():
     assert len(steps) == 5 and all(step == name for step, name in steps), steps
 
 
+def test_a_job_that_several_models_share_is_listed_once_with_its_cost(small):
+    entries = {"X": small["models"]["zoo"]["none"]["X"] | {"evaluate_on": "copy"}}
+    adjusted = {"source": "adjusted", "of": "none/X", "choose_on": "choosing", "measure": "a+"}
+    for strength in (0.5, 1):
+        entries[f"X+{strength}"] = adjusted | {"strength": strength}
+    small["models"]["zoo"] = {"none": entries}
+    small["datasets"]["choosing"] = small["datasets"]["copy"] | {"path": "q"}
+    small["audits"]["a"]["models"] = [f"zoo/none/{name}" for name in entries]
+    steps = [record.step for record in job_records(planned(small).audits["a"]) if record.measure is None]
+    assert sorted(steps) == ["choose_offsets", *["extract_logits"] * 3, "train_model"]
+
+
 def test_a_training_is_judged_against_the_method_that_it_changes(small):
     trainings = {
         "PGD": {"method": "PGD"},

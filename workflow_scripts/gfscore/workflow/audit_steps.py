@@ -20,9 +20,9 @@ STEPS = {"logits": "score_models", "network": "measure_model"}
 
 
 def subject(audit: PlannedAudit, measures: Mapping[str, NamedMeasure] | None = None) -> PlainSettings:
-    """Models, measures, calibrated measure and files of logits.
+    """What a step reads of an audit: models, measures, calibrated measure, and files of logits by label of the model.
 
-    `given` maps the labels of models that are brought as values to their source, "logits" or "samples".
+    `given` is the source, "logits" or "samples", of each model that is brought as values, by its label.
 
     Parameters
     ----------
@@ -173,7 +173,10 @@ def described_models(audit: PlannedAudit) -> list[TrainedModel]:
 
 
 def training_baselines(audit: PlannedAudit) -> dict[str, str]:
-    """Models against which others' trainings are judged, by theirs; none where several would do."""
+    """Label of the baseline of each trained model: the one model whose training method its own changes.
+
+    A model without a baseline, or with several, is left out.
+    """
     baselines = {}
     trained = [model for model in audit.models if model.source.name == "trained"]
     for model in trained:
@@ -192,13 +195,20 @@ def step_of(measure: NamedMeasure) -> str:
 
 
 def job_records(audit: PlannedAudit) -> list[JobRecord]:
-    """Every job of the audit that is about one model, and the file with its cost, in order."""
+    """Every job of the audit that is about one model, and the file with its cost, in order.
+
+    A job that serves several models, as the training of a network that offsets are added to, is listed once.
+    """
     records = []
     for model in audit.task_models:
         records += _records_of_model(audit, model)
     for remedy in audit.remedies:
         records += _records_of_remedy(remedy)
-    return records
+
+    records_by_path: dict[str, JobRecord] = {}
+    for record in records:
+        records_by_path.setdefault(record.path, record)
+    return list(records_by_path.values())
 
 
 def _records_of_model(audit: PlannedAudit, model: PlannedModel) -> list[JobRecord]:
