@@ -1,4 +1,4 @@
-"""Atomic writes, which leave no partial file behind when a job is killed; JSON files; files that are no regular ones.
+"""Atomic writes, which leave no partial file behind when a job is killed; JSON files; checks of files before reading.
 
 Planning uses this module, so it imports nothing heavy.
 """
@@ -28,10 +28,10 @@ LOGIT_ENDINGS = (".parquet", ".npz", ".npy", ".csv", ".csv.gz")
 """Endings of users' files of logits."""
 
 MOST_UNPACKED = 1 << 28
-"""Bytes that a part of an archive may unpack to whatever it takes in the file."""
+"""Bytes that any part of an archive may unpack to, however small it is in the file."""
 
 LARGEST_RATIO = 50
-"""Largest compression ratio of a larger part. Images and logits have about 2, weights 1, and deflate at most 1032."""
+"""Largest compression ratio of a larger part. Images and logits have about 2, weights 1; deflate reaches 1032."""
 
 
 # ---- writing ----
@@ -58,13 +58,13 @@ def atomic(path: Path | str) -> Iterator[Path]:
         Naming `path`, where the disk cannot be written to.
     """
     path = Path(path)
-    with target_named(path):
+    with naming_target(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     temporary = Path(name)
     try:
-        with target_named(path):
+        with naming_target(path):
             yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
@@ -76,8 +76,11 @@ def atomic(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def target_named(path: Path) -> Iterator[None]:
-    """Name a target in an error of its disk: what writes knows a temporary file alone, or names what it copies."""
+def naming_target(path: Path) -> Iterator[None]:
+    """Context in which an error of the disk (NO_ROOM) names the target `path`.
+
+    The original error names the temporary file, or the source of a copy.
+    """
     try:
         yield
     except OSError as error:
@@ -137,13 +140,13 @@ def read_json(path: Path | str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        Naming the file, when it is missing, malformed (a key that stands twice or NaN is), no mapping, or was changed
-        since it was written.
+        Naming the file, when it is missing, malformed (also by a repeated key or NaN), no mapping, or was changed since
+        it was written.
     """
     remedy = "delete it and run the workflow again"
     try:
         text = Path(path).read_text(encoding="utf-8")
-        data = json.loads(text, object_pairs_hook=of_distinct_keys, parse_constant=no_number)
+        data = json.loads(text, object_pairs_hook=of_distinct_keys, parse_constant=refuse_non_finite)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); {remedy}") from error
     if not isinstance(data, dict):
@@ -153,8 +156,8 @@ def read_json(path: Path | str) -> dict[str, Any]:
     return data
 
 
-def no_number(text: str) -> NoReturn:
-    """Refuse a constant that Python reads and JSON does not have, for `parse_constant`."""
+def refuse_non_finite(text: str) -> NoReturn:
+    """Raise ValueError for NaN and infinities, which are no JSON but which Python reads; for `parse_constant`."""
     raise ValueError(f"{text} is no number of JSON")
 
 
@@ -175,7 +178,7 @@ def _without_nan(data: Any) -> Any:
     return data
 
 
-# ---- files that reading would not end of ----
+# ---- files that are too large or never end ----
 
 
 def unpacks_too_far(unpacked: int, packed: int) -> bool:
@@ -198,7 +201,7 @@ def require_regular(path: Path | str, *, or_folder: bool = False) -> None:
 
 
 def regular_bytes(path: Path | str, *, follow_links: bool = True) -> bytes:
-    """Bytes of a file; OSError for one that is missing or no regular file, or, unless they are followed, a link."""
+    """Bytes of a regular file; OSError for a missing file, a pipe, a device, and, without `follow_links`, a link."""
     # Without O_NONBLOCK, opening a pipe waits for a writer.
     further_flags = os.O_NONBLOCK if follow_links else os.O_NONBLOCK | os.O_NOFOLLOW
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | further_flags)) as file:

@@ -16,7 +16,7 @@ from gfscore.audit.verdicts.declines import ReleaseFile
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import CHECKSUMS
 from gfscore.core.errors import InputError
-from gfscore.core.files import read_json, target_named, umask
+from gfscore.core.files import naming_target, read_json, umask
 from gfscore.core.mappings import without
 from gfscore.core.names import printable
 from gfscore.core.numbers import counted
@@ -120,7 +120,7 @@ def write_bundle(
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
-        with target_named(target):
+        with naming_target(target):
             _copy(files, draft)
             if "proofs" in parts and not write_evidence(draft, planned, messages.append):
                 messages.append(f"proofs: the audit has no certificates and no counterexamples ({PARTS['proofs']})")

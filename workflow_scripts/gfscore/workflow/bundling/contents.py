@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
-from gfscore.core.files import no_number, read_json, write_text
+from gfscore.core.files import read_json, refuse_non_finite, write_text
 from gfscore.core.identity import label_of
 from gfscore.core.mappings import of_distinct_keys, only
 from gfscore.core.names import harmless, printable
@@ -337,7 +337,7 @@ def read_statement(path: Path) -> Json:
     """Content of a statement; InputError for what is no JSON, has a key twice or no number in it, or names no files."""
     try:
         content = path.read_text(encoding="utf-8")
-        statement: Json = json.loads(content, object_pairs_hook=of_distinct_keys, parse_constant=no_number)
+        statement: Json = json.loads(content, object_pairs_hook=of_distinct_keys, parse_constant=refuse_non_finite)
         _Statement.model_validate(statement)
         return statement
     except ValidationError as error:
