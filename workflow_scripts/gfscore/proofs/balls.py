@@ -38,7 +38,7 @@ class Ball:
         """Largest magnitude of each pixel."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def on(self, dtype: torch.dtype, device: str) -> TorchBall:
+    def to_torch(self, dtype: torch.dtype, device: str) -> TorchBall:
         """The ball in a number type of torch; in float32 it is only approximate."""
         low_offset = np.nextafter(self.low - self.centre, -np.inf)
         high_offset = np.nextafter(self.high - self.centre, np.inf)
@@ -81,8 +81,8 @@ class TorchBall:
     def minimum(self, coefficients: Tensor) -> Tensor:
         """Lower bounds (n,) of linear functions of the pixels on the ball, for coefficients (d, n).
 
-        On an l2 ball the bound is the least value over the box of a . d + mu (|d|^2 - eps^2) / 2, which is one for
-        any mu >= 0, at the mu that is best without the box.
+        On an l2 ball by duality: for offsets x from the centre and any multiplier mu >= 0, the minimum over the box of
+        a . x + mu (|x|^2 - eps^2) / 2 is a lower bound. The multiplier used is the best one for a ball without a box.
         """
         if self.norm == "linf":
             return dot(self.low, coefficients.clamp(min=0)) + dot(self.high, coefficients.clamp(max=0))
@@ -94,21 +94,23 @@ class TorchBall:
     def minimiser(self, coefficients: Tensor) -> Tensor:
         """Pixels (d, n) at which linear functions attain the bounds of `minimum`."""
         if self.norm == "linf":
-            return torch.addcmul((self.low + self.high) / 2, coefficients.sign(), (self.high - self.low) / 2, value=-1)
+            middle = (self.low + self.high) / 2
+            half_width = (self.high - self.low) / 2
+            return torch.addcmul(middle, coefficients.sign(), half_width, value=-1)
         return self.centre + self._offsets(coefficients, self._multiplier(coefficients))
 
-    def error(self, coefficients: Tensor, roundings: float) -> Tensor:
+    def rounding_error(self, coefficients: Tensor, roundings: float) -> Tensor:
         """Bound (n,) on the rounding errors of `minimum`, for coefficients (d, n) in float64.
 
-        `roundings` bounds the relative rounding errors of coefficients, against the sums of magnitudes that they come
-        from.
+        `roundings` bounds the errors of the coefficients themselves, relative to the sums of magnitudes that they were
+        computed from.
         """
-        sizes = coefficients.abs()
-        terms = dot(torch.maximum(self.low.abs(), self.high.abs()), sizes)
+        magnitudes = coefficients.abs()
+        terms = dot(torch.maximum(self.low.abs(), self.high.abs()), magnitudes)
         if self.norm == "l2":
             multiplier = self._multiplier(coefficients)
             offsets = self._offsets(coefficients, multiplier)
-            terms = terms + (sizes * offsets.abs() + multiplier * offsets**2).sum(0) + multiplier * self.eps**2
+            terms = terms + (magnitudes * offsets.abs() + multiplier * offsets**2).sum(0) + multiplier * self.eps**2
         return (gamma(len(coefficients) + 16) + roundings) * terms + TINY
 
     def _multiplier(self, coefficients: Tensor) -> Tensor:

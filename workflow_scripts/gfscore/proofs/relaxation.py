@@ -395,7 +395,7 @@ class Relaxation:
         minimum = self.ball.minimum(image)
         lower = constant + minimum
         if exact:
-            error = error + self.ball.error(image, roundings)
+            error = error + self.ball.rounding_error(image, roundings)
             error = error + roundings * (constant.abs() + minimum.abs() + functions.constant.abs())
             lower = lower - error * (1 + roundings) - TINY * (1 + len(image))
             image = image[:0]

@@ -155,7 +155,7 @@ class Tightening:
 
     def __post_init__(self) -> None:
         """Start without layers."""
-        self.relaxation = Relaxation((), self.ball.on(torch.float64, CPU))
+        self.relaxation = Relaxation((), self.ball.to_torch(torch.float64, CPU))
 
     def output_intervals(self) -> dict[int, Interval]:
         """Bounds of the pixels and of the outputs of the layers so far, by layer, as columns (size, 1)."""
