@@ -41,9 +41,9 @@ def radii(lower_bounds: ArrayLike, *, sigma: float) -> NDArray[np.float64]:
 
 
 def largest_certificate(smoothing: Smoothing) -> float:
-    """Radius that a smoothing certifies when all its draws agree, equal to the result of `radii` in every digit.
+    """Largest radius that a smoothing can certify: that of a sample on which all draws agree.
 
-    `provable_radius` lies above it by a margin for rounding.
+    It equals the result of `radii` in every digit; `provable_radius` is larger by a margin for rounding.
     """
     draws = smoothing.estimation_samples
     bound = lower_shares(draws, draws, alpha=smoothing.alpha)
@@ -65,9 +65,10 @@ def fewest_votes(draws: int, *, alpha: float) -> int:
 def import_radii(
     label: NDArray[np.int32], prediction: NDArray[np.int32], radius: NDArray[np.float64]
 ) -> dict[str, NDArray[Any] | None]:
-    """Columns of N samples whose certified prediction and radius are known: the radius where the prediction is right.
+    """Columns of N samples of which a file has the certified prediction and radius.
 
-    What is unknown about the certification, and about the classifier before smoothing, stays null.
+    The value is the radius where the prediction is right, else 0. Columns about the draws, and about the classifier
+    before smoothing, stay null.
     """
     return {
         "clean_prediction": None,
