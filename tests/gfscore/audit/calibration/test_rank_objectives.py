@@ -134,7 +134,9 @@ def test_permuting_accuracies_is_searching_anew():
     orders = every_order(4)[[0, 3, 11, 23]]
     across = rank_objectives.cross_model_accuracy(curves, accuracy, PAPER)
     within = rank_objectives.within_model_class_accuracy(curves, accuracy, PAPER)
-    for order, found, found_within in zip(orders, across.permuted(orders), within.permuted(orders), strict=True):
+    for order, found, found_within in zip(
+        orders, across.permuted_maxima(orders), within.permuted_maxima(orders), strict=True
+    ):
         direct = dataclasses.replace(across, accuracy_ranks=across.accuracy_ranks[order])
         assert found == pytest.approx(direct.values().max(), abs=1e-12)
         # The same classes change places in every model.
@@ -149,7 +151,7 @@ def test_models_without_an_order_of_accuracies_are_left_out_of_permutations_too(
     assert np.isnan(objective.by_model[1]).all()
     without = rank_objectives.within_model_class_accuracy([curves[0], curves[2]], accuracy[[0, 2]], PAPER)
     orders = every_order(4)
-    np.testing.assert_allclose(objective.permuted(orders), without.permuted(orders), atol=1e-12)
+    np.testing.assert_allclose(objective.permuted_maxima(orders), without.permuted_maxima(orders), atol=1e-12)
 
 
 @pytest.mark.parametrize("most_ranked", [100, 2], ids=["exact", "grid"])
@@ -165,7 +167,7 @@ def test_a_temperature_gains_nothing_where_the_classes_of_a_model_are_tied(monke
         objective = rank_objectives.ranking_stability(curves, PAPER, delta=0.01)
     else:
         objective = rank_objectives.within_model_class_accuracy(curves, accuracy, PAPER)
-        assert objective.permuted(np.arange(3)[None]) == pytest.approx(1)
+        assert objective.permuted_maxima(np.arange(3)[None]) == pytest.approx(1)
     below, above = objective.values()[objective.stretches.holding(np.array([0.01, 1.0]))]
     assert (below, above) == pytest.approx((0.5, 1))
     assert optimum(objective.stretches, objective.values()).stretches[0][0] > 0.04
@@ -181,7 +183,7 @@ def test_no_temperature_is_chosen_at_which_all_models_are_tied(monkeypatch, most
     objective = rank_objectives.within_model_class_accuracy([fading, fading], accuracy, PAPER)
     best = optimum(objective.stretches, objective.values())
     assert best.stretches[0][0] > 0.04
-    assert objective.permuted(np.arange(3)[None]) == pytest.approx(-1)
+    assert objective.permuted_maxima(np.arange(3)[None]) == pytest.approx(-1)
 
 
 def test_a_class_without_samples_takes_no_part():
@@ -247,7 +249,7 @@ def test_permutations_search_only_what_the_accuracies_did_not_place(monkeypatch,
         np.nanmax([function(temperatures) for function in functions], axis=1)
         for temperatures in (coarse_grid(rough), objective.stretches.first)
     )
-    np.testing.assert_allclose(objective.permuted(orders), coarse, atol=1e-12)
+    np.testing.assert_allclose(objective.permuted_maxima(orders), coarse, atol=1e-12)
     assert (coarse < all_steps - 0.01).any()
 
 

@@ -1,6 +1,7 @@
-"""Objectives of the temperature that are constant on the stretches between crossings, and a test of their optima.
+"""Objectives of the temperature that are constant between crossings of scores, and a permutation test of their maximum.
 
-Each has values on the stretches, and those with accuracies the largest value for permuted accuracies.
+An objective gives its values on the stretches between crossings. One that compares with accuracies also gives its
+maximum over the stretches for permuted accuracies.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from gfscore.audit.calibration_results import PermutationTest
 from gfscore.statistics.quotients import ratio
 from gfscore.statistics.ranking import EXACT_UP_TO, every_order
 
-ELEMENTS = 1 << 22
+ELEMENTS_AT_ONCE = 1 << 22
 """Largest number of elements of a temporary array."""
 
 
@@ -35,7 +36,7 @@ class AcrossModels:
     exact : bool
         Whether the stretches lie between crossings, rather than on the paper's grid.
     independent_of_accuracy : ndarray (S,) of bool
-        Stretches whose position does not depend on the accuracies, which permutations search.
+        Stretches that permutations search: those whose position does not depend on the accuracies.
     """
 
     stretches: Stretches
@@ -55,11 +56,8 @@ class AcrossModels:
         accuracy = centred(self.accuracy_ranks)
         return correlation(scores @ accuracy, (scores**2).sum(axis=1), (accuracy**2).sum())
 
-    def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Largest value for each permutation `orders` (R, M) of the accuracies, (R,).
-
-        Over the stretches that are independent of the accuracies.
-        """
+    def permuted_maxima(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Maximum (R,) over the searched stretches, for each of the permutations `orders` (R, M) of the accuracies."""
         # Repeated rankings are computed once.
         scores = np.unique(centred(self.ranks[self.independent_of_accuracy]), axis=0)
         squares = (scores**2).sum(axis=1)[:, None]
@@ -69,7 +67,7 @@ class AcrossModels:
         def correlations(block: NDArray[np.integer]) -> NDArray[np.float64]:
             return correlation(scores @ accuracy[block].T, squares, accuracy_squares)
 
-        return _largest(correlations, orders, len(scores))
+        return _maxima(correlations, orders, len(scores))
 
 
 @dataclass(frozen=True)
@@ -128,11 +126,8 @@ class WithinModels(MeanOverModels):
         """Number of items that are permuted: the classes, equally in all models, whose accuracies are correlated."""
         return self.accuracy_ranks.shape[1]
 
-    def permuted(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Largest value for each permutation `orders` (R, K) of the class accuracies, (R,).
-
-        Over the stretches that are independent of the accuracies.
-        """
+    def permuted_maxima(self, orders: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Maximum (R,) over the searched stretches, for each of the permutations `orders` (R, K) of the classes."""
         counted = (~np.isnan(self.by_model).all(axis=1)).sum()
         all_tied = np.isnan(self.by_model[:, self.independent_of_accuracy]).all(axis=0)
         stretch_of_model = self.stretch_of_model[:, self.independent_of_accuracy]
@@ -152,7 +147,7 @@ class WithinModels(MeanOverModels):
             total[all_tied] = np.nan
             return total
 
-        return _largest(mean, orders, stretch_of_model.shape[1])
+        return _maxima(mean, orders, stretch_of_model.shape[1])
 
 
 @dataclass(frozen=True)
@@ -193,16 +188,16 @@ def correlation(
     return ratio(covariance, np.sqrt(squares * other_squares))
 
 
-def _largest(
+def _maxima(
     values_of: Callable[[NDArray[np.integer]], NDArray[np.float64]], orders: NDArray[np.integer], rows: int
 ) -> NDArray[np.float64]:
-    # Largest value over the rows, computed for blocks of permutations to bound the memory.
-    step = max(1, ELEMENTS // max(1, rows))
-    largest = []
+    # Maximum over the rows for each permutation, computed in blocks of permutations to bound the memory.
+    step = max(1, ELEMENTS_AT_ONCE // max(1, rows))
+    maxima = []
     for start in range(0, len(orders), step):
         block = values_of(orders[start : start + step])
-        largest.append(np.nanmax(block, axis=0))
-    return np.concatenate(largest)
+        maxima.append(np.nanmax(block, axis=0))
+    return np.concatenate(maxima)
 
 
 def permutation_p_value(
@@ -212,8 +207,8 @@ def permutation_p_value(
 
     The maximum over T is computed for each permutation, which accounts for the search: if accuracies are exchangeable,
     P(p <= a) <= a for every a. Of the paper's grid only the coarse phase is searched, since the fine one depends on the
-    observed accuracies. Up to EXACT_UP_TO accuracies all permutations are enumerated; beyond, random ones are used with
-    (1 + reached) / (1 + draws).
+    observed accuracies. Up to EXACT_UP_TO accuracies all permutations are enumerated; beyond, random ones are drawn, of
+    which the observed order counts as one.
 
     Parameters
     ----------
@@ -233,8 +228,8 @@ def permutation_p_value(
     enumerated = items <= EXACT_UP_TO
     unpermuted = np.arange(items)
     orders = every_order(items) if enumerated else rng.permuted(np.tile(unpermuted, (draws, 1)), axis=1)
-    observed = objective.permuted(unpermuted[None])[0]
-    reached = int((objective.permuted(orders) >= observed - EQUAL).sum())
+    observed = objective.permuted_maxima(unpermuted[None])[0]
+    reached = int((objective.permuted_maxima(orders) >= observed - EQUAL).sum())
     if enumerated:
         return PermutationTest(p=reached / len(orders), orders=len(orders), method="all orders")
     return PermutationTest(p=(1 + reached) / (1 + draws), orders=len(orders), method="random orders")
