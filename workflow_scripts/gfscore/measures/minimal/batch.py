@@ -43,10 +43,14 @@ def measure_batch(
     Returns
     -------
     dict
-        Arrays (n,): value in [0, largest_distance], an upper bound on the true distance if that is in this range, 0 for
-        a misclassified image and largest_distance where nothing was found within it; censored, true there;
-        prediction of the nearest adversarial example, else of the image; attack, its name, "clean" for a misclassified
-        image, None where nothing was found; steps, forward passes.
+        Arrays (n,):
+
+        - `value`, in [0, largest_distance]: 0 for a misclassified image, else an upper bound on the true distance
+          unless it is censored
+        - `censored`, whether nothing was found within largest_distance, which is then the value
+        - `prediction`, of the nearest adversarial example, else of the image
+        - `attack`, name of the attack that found it; "clean" for a misclassified image, None where censored
+        - `steps`, forward passes
 
     Raises
     ------
@@ -55,10 +59,10 @@ def measure_batch(
     """
     network, x, y = on_device(classifier, images, labels)
     logits = logits_of(network, x)
-    right = correct(logits, y)
-    nearest = _Nearest(np.asarray(labels), logits, right.cpu().numpy())
-    if right.any():
-        x, y = x[right], y[right]
+    is_correct = correct(logits, y)
+    nearest = _Nearest(np.asarray(labels), logits, is_correct.cpu().numpy())
+    if is_correct.any():
+        x, y = x[is_correct], y[is_correct]
         for attack in settings.attacks:
             function = partial(MINIMAL_ATTACKS[attack.name].load(), **attack.model_dump(exclude={"name"}))
             search = confirmed_attack(function, misclassified, precision=classifier.search)
@@ -74,29 +78,29 @@ def measure_batch(
 class _Nearest:
     # The nearest adversarial example of each sample so far.
 
-    def __init__(self, labels: NDArray[np.int64], logits: Tensor, right: NDArray[np.bool_]) -> None:
+    def __init__(self, labels: NDArray[np.int64], logits: Tensor, is_correct: NDArray[np.bool_]) -> None:
         self._labels = labels
-        self._right = right
-        self._distance = np.where(right, math.inf, 0.0)
-        self._attack: NDArray[np.object_] = np.where(right, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
+        self._is_correct = is_correct
+        self._distance = np.where(is_correct, math.inf, 0.0)
+        self._attack: NDArray[np.object_] = np.where(is_correct, None, ALREADY_WRONG).astype(object)  # type: ignore[call-overload]
         self._prediction = predictions(logits.cpu().numpy(), labels)
-        self._clean = self._prediction.copy()
+        self._clean_prediction = self._prediction.copy()
         self._steps = np.ones(len(labels), dtype=np.int64)
 
-    def add(self, name: str, lengths: NDArray[np.float64], logits: Tensor, passes: NDArray[np.int64]) -> None:
-        # Keep what an attack found on the correctly classified samples where it is nearer than all earlier examples.
-        rows = np.flatnonzero(self._right)
+    def add(self, attack: str, lengths: NDArray[np.float64], logits: Tensor, passes: NDArray[np.int64]) -> None:
+        # Keep the examples of an attack, one for each correctly classified sample, that are nearer than all before.
+        rows = np.flatnonzero(self._is_correct)
         nearer = lengths < self._distance[rows]
         prediction = predictions(logits.cpu().numpy(), self._labels[rows])
         self._distance[rows[nearer]] = lengths[nearer]
-        self._attack[rows[nearer]] = name
+        self._attack[rows[nearer]] = attack
         self._prediction[rows[nearer]] = prediction[nearer]
         self._steps[rows] += passes
 
     def columns(self, largest_distance: float) -> SampleColumns:
         censored = self._distance > largest_distance
         return {
-            "prediction": np.where(censored, self._clean, self._prediction),
+            "prediction": np.where(censored, self._clean_prediction, self._prediction),
             "value": np.minimum(self._distance, largest_distance),
             "censored": censored,
             "attack": np.where(censored, None, self._attack).astype(object),  # type: ignore[call-overload]
