@@ -9,31 +9,41 @@ from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
 
 MOST_MODELS = 3
+"""Models that are drawn: those whose worst class most surely gains."""
+
 MOST_CLASSES = 20
-"""Classes of a model: of more, the half that is weakest before and the half that loses most."""
-LONGEST = 24
+"""Classes of a model that are drawn: of more, half are the weakest before, half those that lose most."""
+
+LONGEST_LABEL = 24
+"""Characters of a model's label in the title of a panel."""
 
 CLASSES = "each class"
 STRENGTHS = "by strength of the offsets"
 LINES = {"worst": "worst class", "mean": "mean of classes"}
+"""Column of the table `remedy_curve` -> name of its line."""
 
 
 def remedies(subject: Subject) -> pd.DataFrame:
-    """Marks of two panels for each model with a remedy, the surest gain first; of the first 3 models.
+    """Marks of the two panels of each model with a remedy, the surest gain first.
 
-    Of a class `before` and `value` are its values, `low` and `high` the simultaneous bounds of its change, from
-    `before` on, and `unsure` says that they include 0. Of a strength `value`, `low` and `high` are the mean of the
-    classes, or the worst class, by `line`. For further columns see remedies_in_short.
+    Returns
+    -------
+    DataFrame
+        Of the panel of classes, a row for each class: `before` and `value`, its values without and with offsets; `low`
+        and `high`, the simultaneous bounds of its change added to `before`; `unsure`, whether those of the change
+        include 0; `change`, the change as text. Of the panel of strengths, a row for each strength and `line`: `value`
+        with its bounds `low` and `high`. `content` is CLASSES or STRENGTHS. All rows have the columns of
+        remedies_in_short, with `model` for the label and `name` for the name.
     """
     from gfscore.audit.remedies.findings import remedies_in_short
 
     models = subject.rows("remedy_models")
     classes = subject.rows("remedy_classes")
     curves = subject.rows("remedy_curve")
-    short = remedies_in_short(models, classes).drop(columns=["dataset", "n", "confidence"])
+    remedied_models = remedies_in_short(models, classes).drop(columns=["dataset", "n", "confidence"])
     frames = []
-    for model in short.head(MOST_MODELS).to_dict("records"):
-        prefix = f"{shortened(model['label'], LONGEST)}: " if len(short) > 1 else ""
+    for model in remedied_models.head(MOST_MODELS).to_dict("records"):
+        prefix = f"{shortened(model['label'], LONGEST_LABEL)}: " if len(remedied_models) > 1 else ""
         changes = _of_model(classes, model)
         changes = changes[changes["n"] > 0].sort_values(["before", "class_index"], kind="stable")
         if len(changes) > MOST_CLASSES:
@@ -45,9 +55,9 @@ def remedies(subject: Subject) -> pd.DataFrame:
             low=(changes["before"] + changes["low"]).clip(0, 1),
             high=(changes["before"] + changes["high"]).clip(0, 1),
             unsure=(changes["low"] <= 0) & (changes["high"] >= 0),
-            aside=changes["change"].map(signed),
+            change=changes["change"].map(signed),
         )
-        frames.append(marks.assign(panel=upper_first(f"{prefix}{CLASSES}"), part=CLASSES, **model))
+        frames.append(marks.assign(panel=upper_first(f"{prefix}{CLASSES}"), content=CLASSES, **model))
 
         points = _of_model(curves, model)
         for column, line in LINES.items():
@@ -58,7 +68,7 @@ def remedies(subject: Subject) -> pd.DataFrame:
                 low=points[f"{column}_low"],
                 high=points[f"{column}_high"],
             )
-            frames.append(curve.assign(panel=upper_first(f"{prefix}{STRENGTHS}"), part=STRENGTHS, **model))
+            frames.append(curve.assign(panel=upper_first(f"{prefix}{STRENGTHS}"), content=STRENGTHS, **model))
     frame = pd.concat(frames, ignore_index=True)
     return frame.rename(columns={"model": "name", "label": "model"})
 
@@ -80,11 +90,11 @@ def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     values = frame[["before", "value", "low", "high"]]
     height = max(drawing.PANEL_HEIGHT, drawing.ROW * int(frame["class"].nunique()))
     for axes, panel in drawing.panels(figure, frame, "panel", most=2, least=340):
-        if panel["part"].iloc[0] == CLASSES:
+        if panel["content"].iloc[0] == CLASSES:
             drawing.numbers(axes.xaxis, "{short_unit}; higher is better", values)
             drawing.intervals(
                 axes, panel, row="class", value="value", low="low", high="high", tick="before", hollow="unsure",
-                aside="aside",
+                aside="change",
             )  # fmt: skip
         else:
             drawing.reserve(axes, height)
