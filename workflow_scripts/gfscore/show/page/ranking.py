@@ -20,11 +20,11 @@ from gfscore.statistics.curves import ScoreCurves
 
 FIRST_METRIC = "value"
 WORST = "wcr"
-BETWEEN_ENDS = (FIRST_METRIC, WORST)
+INTERVAL_METRICS = (FIRST_METRIC, WORST)
 """Metrics of which model_summary has both ends of an evidence interval."""
 
 STEPS = 31
-"""Temperatures of the slider, evenly spaced in log T; 1 and every chosen temperature stand between them."""
+"""Temperatures of the slider that are evenly spaced in log T; 1 and every chosen temperature are added."""
 
 MOST_CLASSES = 20
 """Classes of a pair that are shown: those that differ most."""
@@ -38,7 +38,21 @@ PAIR = ["first_threat", "first_model", "second_threat", "second_model"]
 
 @dataclass(frozen=True)
 class RankingView:
-    """The ranking as the page opens with it: its controls, its tracks on their scale, whether any is a range, texts."""
+    """The ranking of the models as the page opens with it.
+
+    Parameters
+    ----------
+    measure, metric : str
+        Chosen in the controls.
+    measures : list of str
+        Measures that can be chosen.
+    rows : list of Track
+        One for each model, the best first.
+    scale : Scale
+    ranges : bool
+        Whether a range is drawn for some model in place of its value.
+    title, note : str
+    """
 
     measure: str
     measures: list[str]
@@ -66,8 +80,9 @@ def ranking_data(
     Returns
     -------
     dict
-        By measure: `title`, `unit`, and `metrics`, each with lists `value`, `low`, `high` of the M models, of evidence
-        intervals `most` where it is known, the `scale` it is drawn on, and its `highest` value.
+        By measure: `title`, `unit`, and `metrics` by name. A metric has lists over the M models, `value`, `low` and
+        `high`, and for some metrics of evidence intervals `most`; its `scale`; and `highest`, its largest possible
+        value.
     """
     result = {}
     for name, measure in measures.items():
@@ -76,10 +91,10 @@ def ranking_data(
         for metric in METRICS.values():
             limits = metric.value_range(*measure.description.value_range, classes=len(index.classes), lam=lam)
             metrics[metric.name] = _metric_of_models(metric, rows, limits)
-            if measure.kind.name == EVIDENCE_INTERVAL and metric.name in BETWEEN_ENDS:
+            if measure.kind.name == EVIDENCE_INTERVAL and metric.name in INTERVAL_METRICS:
                 metrics[metric.name]["most"] = _column(rows, f"{metric.name}_most")
         title = measure.description.title
-        # Of an evidence interval the script says which end a number is.
+        # The script says of an evidence interval which end of it a number is.
         if tables.undecided(name) and measure.kind.name != EVIDENCE_INTERVAL:
             title += ", undecided samples counted as failures"
         result[name] = {
@@ -110,7 +125,7 @@ def _metric_of_models(metric: Metric, rows: list[dict[str, Any] | None], limits:
     low, high = limits
     if not np.isfinite(low) or low < 0:
         low = 0.0
-    # A range that nothing reaches would squeeze all rows into a corner.
+    # Without a finite upper end the scale ends at the largest value.
     end = high if np.isfinite(high) else max(finite_values, default=1.0)
     result["scale"] = Scale(float(low), float(max(end, 1e-9)), "").plain()
     result["highest"] = finite(high)
@@ -162,7 +177,7 @@ def ranking_view(
         )
         rows.append(track)
 
-    def last_without_value(row: Track) -> tuple[bool, float]:
+    def best_first(row: Track) -> tuple[bool, float]:
         if row.value is None:
             return True, 0.0
         return False, -metric.direction * row.value
@@ -174,7 +189,7 @@ def ranking_view(
         measure=measure,
         measures=list(data),
         metric=metric.name,
-        rows=sorted(rows, key=last_without_value),
+        rows=sorted(rows, key=best_first),
         scale=Scale(metric_values["scale"]["low"], metric_values["scale"]["high"], ""),
         ranges=any(row.is_range for row in rows),
         title=f"{metric.title} by {printable(measure)}, best first ({metric.better})",
@@ -185,7 +200,7 @@ def ranking_view(
 def temperature_grid(
     tables: AuditTables, sweeps: Mapping[str, ScoreCurves] | None, index: ModelsAndClasses
 ) -> dict[str, Any] | None:
-    """Every metric without lambda of the calibrated measure at the slider's temperatures.
+    """Metrics of the calibrated measure at the temperatures of the slider, all but those that depend on lambda.
 
     Returns
     -------
@@ -222,7 +237,7 @@ def temperature_grid(
 
 
 def swaps(tables: AuditTables, index: ModelsAndClasses, measure: str) -> list[list[float]]:
-    """Every lambda at which FP puts two models in the other order: lambda, who is ahead below it, and above it."""
+    """Every lambda at which FP reorders two models: [lambda, the better model below it, the better one above it]."""
     result = []
     for row in tables.of_measure("lambda_swaps", measure).itertuples():
         before = index.position[row.before_threat, row.before_model]
@@ -270,8 +285,8 @@ class PairedDifferences:
             "overall": packed(self.overall),
         }
 
-    def nearest(self, model: int) -> int:
-        """The pair of a model whose aggregates differ least; of all pairs 0 where the model is in none."""
+    def closest_pair(self, model: int) -> int:
+        """Position of the pair of a model whose aggregates differ least; 0 where the model is in no pair."""
         positions = [position for position, pair in enumerate(self.pairs) if model in pair]
         return min(positions or [0], key=lambda position: abs(self.overall[position][0]))
 
@@ -295,7 +310,7 @@ class PairView:
 
 
 def paired_differences(tables: AuditTables, measure: str, index: ModelsAndClasses) -> PairedDifferences | None:
-    """Differences of every pair of models that is listed, or None where none are compared."""
+    """Differences of the pairs of models in the table `model_comparisons`; None where none are compared."""
     rows = tables.of_measure("comparisons", measure)
     overall = tables.of_measure("model_comparisons", measure)
     if rows.empty:
@@ -339,27 +354,27 @@ def pair_view(
     """
     if differences is None:
         return None
-    position = differences.nearest(model)
+    position = differences.closest_pair(model)
     first, second = differences.pairs[position]
     difference = differences.difference[position]
     low = differences.low[position]
     high = differences.high[position]
-    present = np.flatnonzero(~np.isnan(difference))
-    widest_first = present[np.argsort(-np.abs(difference[present]), kind="stable")][:MOST_CLASSES]
+    compared = np.flatnonzero(~np.isnan(difference))
+    largest_first = compared[np.argsort(-np.abs(difference[compared]), kind="stable")][:MOST_CLASSES]
 
     rows = []
-    for k in widest_first:
+    for k in largest_first:
         value = float(difference[k])
         rows.append(Track(index.classes[k], index.class_short[k], value, finite(low[k]), finite(high[k])))
 
-    ends = np.abs(np.concatenate([low[widest_first], high[widest_first]]))
+    ends = np.abs(np.concatenate([low[largest_first], high[largest_first]]))
     ends = ends[np.isfinite(ends)]
-    # The next tenth; 1 where no difference has an end, or all are 0.
+    # The largest end rounded up to a tenth; 1 where there is no finite end, or all are 0.
     width = float(np.ceil(ends.max(initial=0.0) * 10) / 10) or 1.0
     overall, overall_low, overall_high = differences.overall[position]
-    classes = f"all {numbers.counted(len(present), 'class')}"
-    if len(present) > len(rows):
-        classes = f"the {len(rows)} classes that differ most of {len(present):,}"
+    classes = f"all {numbers.counted(len(compared), 'class')}"
+    if len(compared) > len(rows):
+        classes = f"the {len(rows)} classes that differ most of {len(compared):,}"
     return PairView(
         first=first,
         second=second,
