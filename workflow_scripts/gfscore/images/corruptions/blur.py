@@ -30,6 +30,7 @@ def defocus_blur(
     reach = max(1, int(np.ceil(radius + 3 * softness)))
     squares = np.arange(-reach, reach + 1) ** 2
     disk = (squares[:, None] + squares[None, :] <= radius**2).astype(float)
+    # A Gaussian of 3x3 or 5x5 pixels, as in the code that made the published sets.
     kernel_radius = 1 if radius <= 8 else 2
     kernel = ndimage.gaussian_filter(disk, softness, mode="constant", radius=kernel_radius)
     kernel /= kernel.sum()
@@ -63,6 +64,7 @@ def glass_blur(
     identity = np.arange(height * width, dtype=np.int32)
     for _ in range(rounds):
         origins = np.tile(identity, (number, 1)).reshape(number, height, width)
+        # A view of `origins`, without the border that displacements would leave.
         moved = origins[:, reach + 1 : height - reach + 1, reach + 1 : width - reach + 1]
         displacements = rng.integers(-reach, reach, (*moved.shape, 2))
         down = displacements[..., 0]
@@ -130,10 +132,10 @@ def smear(
 
     padded = np.pad(images, [(0, 0), (0, 0), (reach, reach), (reach, reach)], mode="edge")
     windows = sliding_window_view(padded, images.shape[2:], axis=(2, 3))
-    rows = np.arange(len(images))
+    positions = np.arange(len(images))
     result = np.zeros_like(images)
     for distance, weight in enumerate(weights):
-        shifted = windows[rows, :, down[distance], right[distance]]
+        shifted = windows[positions, :, down[distance], right[distance]]
         shifted *= weight
         result += shifted
     return result
