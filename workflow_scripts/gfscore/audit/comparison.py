@@ -142,8 +142,8 @@ def comparison_tables(
     fp_lambda : float
         Weight lambda of RDI in FP.
     family_models : int, optional
-        Number of models that corrections for multiple tests count: those of `values`, and those left out (see
-        AuditValues.left_out).
+        Number of models that corrections for multiple tests count: those of `values` by default; more where models
+        were left out (AuditValues.left_out).
     label_error_rates : array-like (K,), optional
         Shares of wrong labels that bounds, p-values and rank intervals allow for.
     """
