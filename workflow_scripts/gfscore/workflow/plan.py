@@ -98,7 +98,7 @@ class Run:
     def model(self, dataset: str, threat: str, model: str) -> PlannedModel:
         """Model on the dataset that it is evaluated on, from its entry or else from RobustBench's table."""
         zoo = self.datasets[dataset].zoo
-        assert zoo is not None  # of data without models nobody asks for one
+        assert zoo is not None  # only datasets with models are asked for one
         return self._model(dataset, zoo, threat, model)
 
     def zoo_model(self, zoo: str, threat: str, model: str) -> PlannedModel:
@@ -125,7 +125,7 @@ class Run:
 
     @cached_property
     def offset_choices(self) -> dict[str, PlannedOffsets]:
-        """Offsets of one of the models of each choice (objective and attacks), by the name of the choice."""
+        """An example of each choice of offsets (objective and attacks), by the name of the choice."""
         choices = {}
         for model in self._entries_from(adjusted.SOURCE.name):
             if model.offsets:
@@ -337,7 +337,7 @@ class PlannedAudit:
 
     @property
     def judged_measures(self) -> dict[str, NamedMeasure]:
-        """Measures that the gate reads: of its rules, what derived ones are made of, and attacks that falsify scores.
+        """Measures that the gate reads: those of its rules, members of derived ones, and distances that falsify scores.
 
         If none of these is computed from logits, a measure from logits is added, to check that one network gave all
         values.

@@ -50,7 +50,7 @@ def sample_results(audit: PlannedAudit) -> list[str]:
 
 
 def model_results(audit: PlannedAudit) -> list[str]:
-    """All files per model: values per sample, projections, their mappers, and what the other tasks are compared by."""
+    """All files per model: values per sample, projections with their mappers, and inputs of the tables for tasks."""
     files = sample_results(audit)
     for mapper in audit.mappers:
         files += [mapper.weights, mapper.manifest, mapper.pictures]
@@ -70,7 +70,7 @@ def audit_results(audit: PlannedAudit) -> list[str]:
 
 
 def verdict_results(audit: PlannedAudit) -> list[str]:
-    """Verdict, and every file that it rests on: of all measures, since it says what attacks say."""
+    """Verdict, and every file that it rests on: of all measures, since it cites attacks that no rule names."""
     tables = [f"{audit.folder}/{name}.parquet" for name in TABLES_OF_AUDIT]
     return [f"{audit.folder}/verdict.json", *tables, *model_results(audit)]
 
