@@ -57,7 +57,7 @@ from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.show import run_output
 from gfscore.show.run_output import last_words
 from gfscore.workflow import audit_steps, prepared, targets, user_files
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.entries import PlannedDataset, PlannedMapper, PlannedModel
 from gfscore.workflow.jobs import prepend_to_python_path, set_job_variables
 from gfscore.workflow.plan import PlannedAudit, Run, one_of
@@ -80,7 +80,7 @@ else:
     config_files = [overrides.pop("configfile")]
 # Snakemake's own `config` would merge config.yaml into every other file; here it holds every value, those left out too.
 try:
-    resolution = configured(config_files, overrides, thorough=workflow.is_main_process)
+    resolution = resolved_configuration(config_files, overrides, thorough=workflow.is_main_process)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 config.clear()

@@ -26,7 +26,7 @@ from gfscore.show.page.report import PageSettings
 from gfscore.tables.parquet_tables import read_table, write_logits, write_table
 from gfscore.tables.table import DATASET
 from gfscore.workflow import audit_steps
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.plan import Run
 from gfscore.workflow.resolved_file import rendered
 from import_release import import_release
@@ -118,7 +118,7 @@ def finished_audit(
         shared = without_gate + BANDS.lstrip("\n")
     text = (shared + models).replace("MEASURES", measures)
     Path("config.yaml").write_text(text)
-    resolution = configured(["config.yaml"], {})
+    resolution = resolved_configuration(["config.yaml"], {})
     audit = Run(resolution.config).audits[AUDIT]
     dataset = audit.dataset
     fetch_dataset(

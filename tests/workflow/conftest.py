@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from helpers.configurations import place_small_audit
 from helpers.processes import forked_snakemake
 
@@ -112,7 +112,7 @@ class Repository:
 
     def config(self):
         """The demo of this copy, every value written."""
-        return configured([self.path / "config.yaml"], {}, thorough=False).config
+        return resolved_configuration([self.path / "config.yaml"], {}, thorough=False).config
 
 
 def rules_in(text):

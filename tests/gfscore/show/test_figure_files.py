@@ -5,7 +5,7 @@ from pathlib import Path
 from gfscore.audit.audit_folder import AuditFolder
 from gfscore.show.figure_files import DrawnAudit, draw_by_processes
 from gfscore.workflow.audit_steps import subject
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.plan import Run
 from helpers.finished_audits import AUDIT, finished_audit
 
@@ -13,7 +13,7 @@ from helpers.finished_audits import AUDIT, finished_audit
 def test_several_processes_draw_from_samples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finished_audit(page=False)
-    audit = Run(configured(["config.yaml"], {}).config).audits[AUDIT]
+    audit = Run(resolved_configuration(["config.yaml"], {}).config).audits[AUDIT]
     drawn_audit = DrawnAudit(
         folder=AuditFolder(Path(audit.folder), AUDIT),
         subject=subject(audit),

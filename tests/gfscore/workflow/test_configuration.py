@@ -370,13 +370,13 @@ def test_unknown_lists_what_exists_when_nothing_is_near():
 
 
 def test_mistakes_of_files_laid_over_one_another_name_file_and_line(tmp_path):
-    from gfscore.workflow.configuration import configured
+    from gfscore.workflow.configuration import resolved_configuration
 
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text("datasets:\n  d: {source: digits}\naudits:\n  a:\n    dataset: d\n    models: [d/none/X]\n")
     second.write_text("models:\n  d:\n    none:\n      X:\n        path: x.npy\n        toleranc: 1\n")
     with pytest.raises(InputError) as refused:
-        configured([first, second], {"intervals": {"confidence": 95}})
+        resolved_configuration([first, second], {"intervals": {"confidence": 95}})
     text = str(refused.value)
     assert f"{second}, line 6: models: d/none/X: toleranc" in text and "--config: intervals: confidence" in text
     assert merge(marked({"a": {"b": 1}}, None), marked({"a": {"c": 2}}, None)) == {"a": {"b": 1, "c": 2}}

@@ -10,7 +10,7 @@ from gfscore.measures import named_measures
 from gfscore.networks.device_choice import Network
 from gfscore.networks.installed_gpus import Gpu, InstalledGpus
 from gfscore.workflow import job_devices
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.job_devices import (
     JobDevice,
     Planned,
@@ -165,7 +165,7 @@ def asking(tmp_path, monkeypatch):
 
 
 def _configured(path, values):
-    return Run(configured([path], values).config)
+    return Run(resolved_configuration([path], values).config)
 
 
 def test_without_a_gpu_nothing_is_refused_that_does_not_ask_for_one(asking):

@@ -12,7 +12,7 @@ from gfscore.core.errors import InputError
 from gfscore.measures import KINDS, complete
 from gfscore.measures.names import entry_named, name_of
 from gfscore.workflow.config_files import Mark, marked
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.plan import Run
 from gfscore.workflow.resolved_file import configuration_of, flow, origins, rendered
 from gfscore.workflow.resolving import resolve
@@ -210,12 +210,12 @@ def test_an_explicit_configuration_is_its_own_completion(config):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_written_configuration_of_an_audit_makes_the_same_audit(path, tmp_path):
-    resolution = configured([path], {}, thorough=False)
+    resolution = resolved_configuration([path], {}, thorough=False)
     for audit in resolution.config["audits"]:
         text = rendered(resolution, audit)
-        assert text == rendered(configured([path], {}, thorough=False), audit)
+        assert text == rendered(resolved_configuration([path], {}, thorough=False), audit)
         (tmp_path / "again.yaml").write_text(text)
-        again = configured([tmp_path / "again.yaml"], {}, thorough=False).config
+        again = resolved_configuration([tmp_path / "again.yaml"], {}, thorough=False).config
         assert again["run"] == [audit] and part_of(again, audit) == part_of(resolution.config, audit)
 
 
@@ -224,7 +224,7 @@ def test_what_exports_state_is_not_in_it(tmp_path):
     for exports in ("", "exports: {author: {name: Ada Lovelace}}\n"):
         audits = "audits:\n  mine: {dataset: d, models: [d/Linf/Mine]}\n"
         (tmp_path / "given.yaml").write_text(DIGITS + MODEL + exports + audits)
-        texts.add(rendered(configured([tmp_path / "given.yaml"], {}, thorough=False), "mine"))
+        texts.add(rendered(resolved_configuration([tmp_path / "given.yaml"], {}, thorough=False), "mine"))
     assert len(texts) == 1
 
 
@@ -239,10 +239,10 @@ def test_data_that_only_train_are_written_without_the_zoo_of_theirs(tmp_path):
         + "audits:\n  mine: {dataset: d, models: [d/Linf/T]}\n"
     )
     (tmp_path / "given.yaml").write_text(text)
-    resolution = configured([tmp_path / "given.yaml"], {}, thorough=False)
+    resolution = resolved_configuration([tmp_path / "given.yaml"], {}, thorough=False)
     assert resolution.config["datasets"]["other"]["models_of"] == "other"
     (tmp_path / "again.yaml").write_text(rendered(resolution, "mine"))
-    again = configured([tmp_path / "again.yaml"], {}, thorough=False).config
+    again = resolved_configuration([tmp_path / "again.yaml"], {}, thorough=False).config
     assert [again["datasets"][name]["models_of"] for name in ("d", "other")] == ["d", None]
     assert part_of(again, "mine") == part_of(resolution.config, "mine")
 
@@ -250,7 +250,7 @@ def test_data_that_only_train_are_written_without_the_zoo_of_theirs(tmp_path):
 def test_each_value_says_where_it_comes_from(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(written()), encoding="utf-8")
-    resolution = configured([path], {"intervals": {"confidence": 0.9}}, thorough=False)
+    resolution = resolved_configuration([path], {"intervals": {"confidence": 0.9}}, thorough=False)
     lines = rendered(resolution, "digits").splitlines()
     assert f"    dataset: digits # {path}" in lines
     assert "  confidence: 0.9 # --config" in lines and "  method: betting # default" in lines
@@ -265,7 +265,7 @@ def test_files_that_values_come_from_are_listed_whatever_their_names(tmp_path):
     base.write_text(yaml.safe_dump(written()), encoding="utf-8")
     mine.write_text("audits: {digits: {title: Mine}}\n")
     unused.write_text("datasets: {unused: {source: digits}}\n")
-    text = rendered(configured([base, mine, unused], {}, thorough=False), "digits")
+    text = rendered(resolved_configuration([base, mine, unused], {}, thorough=False), "digits")
     named = origins(text)
     assert named.files == [str(base), str(mine)]
 
@@ -281,7 +281,7 @@ def test_an_address_is_written_without_its_query(tmp_path):
 def test_settings_are_parsed_without_anything_heavy():
     """Every run and every job on a cluster reads them."""
     code = (
-        "import sys; from gfscore.workflow.configuration import configured; configured(['config.yaml'], {}, thorough=False);"
+        "import sys; from gfscore.workflow.configuration import resolved_configuration; resolved_configuration(['config.yaml'], {}, thorough=False);"
         "print([name for name in ('numpy', 'pandas', 'torch', 'scipy', 'pyarrow', 'jsonschema') if name in sys.modules])"
     )
     environment = {"PYTHONPATH": str(ROOT / "workflow_scripts")}
@@ -300,7 +300,9 @@ def test_the_schema_of_editors_accepts_what_is_shipped_and_refuses_unknown_keys(
     schema = Draft202012Validator(json.loads((ROOT / "rules/schemas/config.schema.json").read_text()))
     for path in FILES:
         assert not [error.message for error in schema.iter_errors(yaml.safe_load(path.read_text()))], path
-        assert not [error.message for error in schema.iter_errors(configured([path], {}, thorough=False).config)], path
+        assert not [
+            error.message for error in schema.iter_errors(resolved_configuration([path], {}, thorough=False).config)
+        ], path
     for place in (("measures", "corruption"), ("datasets", "digits"), ("audits", "digits"), ("models", "digits"), ()):
         config = yaml.safe_load(DEMO.read_text())
         part = config

@@ -23,7 +23,7 @@ from gfscore.workflow.user_files import INVALID_PATH
 SHIPPED = "config.yaml"
 """Default configuration file: the demo."""
 
-ENDS = ("</", "<!--")
+SCRIPT_ENDS = ("</", "<!--")
 """Strings that end a script in an HTML page, or change where it ends, even within quotes."""
 
 RESERVED_CHARACTERS = set("{}<>")
@@ -33,7 +33,9 @@ PATH_KEYS = ("path", "list", "images", "bundle")
 """Settings of entries that name files and folders."""
 
 
-def configured(paths: Iterable[Path | str], overrides: PlainSettings, *, thorough: bool = True) -> Resolution:
+def resolved_configuration(
+    paths: Iterable[Path | str], overrides: PlainSettings, *, thorough: bool = True
+) -> Resolution:
     """Complete configuration of a run.
 
     Parameters
@@ -143,7 +145,7 @@ def _check_datasets(draft: Draft, entry: PlainSettings, key_path: KeyPath, *keys
 
 
 def check_case(draft: Draft) -> None:
-    """Add names in one section that differ only in case, which on macOS and Windows would share their files."""
+    """Add a mistake for names of one section that differ only in case: on macOS and Windows they would share files."""
     for section in ("audits", "datasets", "measures", "mappers"):
         _check_case_of(draft, (section,), draft.config[section])
     # RobustBench's zoos and models need no entry.
@@ -177,7 +179,7 @@ def _check_texts(draft: Draft) -> None:
     for zoo, threat, name, entry in model_entries(draft.config["models"]):
         texts["models", zoo, threat, name, "architecture"] = entry.get("architecture")
     for key_path, text in texts.items():
-        for end in ENDS:
+        for end in SCRIPT_ENDS:
             if end in (text or ""):
                 message = f"{end} in {text!r} would end a script of Snakemake's report; leave it out"
                 draft.add_mistake(message, *key_path)
@@ -273,24 +275,24 @@ def _check_measure_of_audit(draft: Draft, audit: PlannedAudit, measure: NamedMea
         message = f"model {model.label} (source {source}) does not support {measure.name!r} (kind {measure.kind.name})"
         draft.add_mistake(f"{message}; {remedy}", *key_path)
 
-    # Log-probabilities fix logits up to a constant only; some activations depend on it.
+    # Log-probabilities fix logits up to a constant only, and some activations depend on it.
     activation = getattr(measure.settings, "activation", None)
     for model in audit.models:
         probabilities = getattr(model.network.settings, "allow_probabilities", None)
         if activation in NEED_LOGITS and probabilities == LOGARITHMS:
             message = (
-                f"{measure.name} (activation {activation}) needs logits, but of model {model.label} there are "
-                f"probabilities (allow_probabilities: {LOGARITHMS}), which do not tell their size; leave the measure "
-                "out, or take great-softmax"
+                f"{measure.name} (activation {activation}) needs logits, but model {model.label} gives probabilities "
+                f"(allow_probabilities: {LOGARITHMS}), which fix logits up to a constant only; leave the measure out, "
+                "or take great-softmax"
             )
             draft.add_mistake(message, *key_path)
 
     # Settings that need more classes than the dataset has.
     classes = audit.dataset.settings.classes
     if classes:
-        for_any_classes = list(measure.kind.mistakes(measure.settings))
+        mistakes_without_classes = list(measure.kind.mistakes(measure.settings))
         for mistake in measure.kind.mistakes(measure.settings, classes=len(classes)):
-            if mistake not in for_any_classes:
+            if mistake not in mistakes_without_classes:
                 draft.add_mistake(f"{measure.name}: {mistake}", *key_path)
 
 

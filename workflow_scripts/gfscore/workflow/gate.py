@@ -14,7 +14,7 @@ from gfscore.core.settings import PlainSettings
 from gfscore.measures import entries_of
 from gfscore.networks.architecture_files import describe_network
 from gfscore.tables.parquet_tables import read_attributes, read_identity
-from gfscore.workflow.configuration import SHIPPED, configured
+from gfscore.workflow.configuration import SHIPPED, resolved_configuration
 from gfscore.workflow.plan import PlannedAudit, Run
 from gfscore.workflow.replaced_files import fetched_models, reads_files
 from gfscore.workflow.resolved_file import audit_folder, origins, read_planned_audit
@@ -84,7 +84,7 @@ def _require_same_question(audit: PlannedAudit, path: Path) -> None:
             return
 
     try:
-        resolution = configured(origin.files, {**origin.overrides, "run": [audit.name]}, thorough=False)
+        resolution = resolved_configuration(origin.files, {**origin.overrides, "run": [audit.name]}, thorough=False)
     except InputError as error:
         raise InputError(
             f"{error}\nSo the verdict on {audit.name} may rest on other rules; correct it, and {judge_anew(audit.name)}"

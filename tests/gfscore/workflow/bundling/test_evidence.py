@@ -24,7 +24,7 @@ from gfscore.tables.parquet_tables import read_identity, read_table, write_logit
 from gfscore.workflow.bundling import evidence
 from gfscore.workflow.bundling.contents import Bundle
 from gfscore.workflow.bundling.evidence import PIXELS, EvidenceCheck, write_evidence
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.plan import Run
 from helpers.samples import seeds_of
 
@@ -80,7 +80,7 @@ def made(tmp_path_factory):
         patch.chdir(folder)
         np.savez("images.npz", x=images, y=labels)
         Path("config.yaml").write_text(CONFIGURATION)
-        audit = Run(configured(["config.yaml"], {}).config).audits["toy"]
+        audit = Run(resolved_configuration(["config.yaml"], {}).config).audits["toy"]
         dataset = audit.dataset
         fetch_dataset(
             dataset.image_settings(),

@@ -14,7 +14,7 @@ from gfscore.networks.checkpoint_files import describe_checkpoint
 from gfscore.networks.classifier import open_classifier
 from gfscore.tables.logit_files import read_labels_file
 from gfscore.workflow.command import ERROR, main
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.plan import Run
 from helpers import inputs_of_people as people
 
@@ -340,7 +340,7 @@ def test_an_input_that_works_gives_the_numbers_of_plain_code(case, real, folder,
 
     (written,) = (folder / "audits").glob("*.yaml")
     assert set(yaml.safe_load(written.read_text(encoding="utf-8"))) <= SECTIONS
-    config = configured([written], {}).config
+    config = resolved_configuration([written], {}).config
     (dataset,), (zoo,) = config["datasets"], config["models"]
     require_data(config, dataset, plain)
     ((threat, models),) = config["models"][zoo].items()

@@ -12,7 +12,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.images import encoded
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
 from helpers import own_files
@@ -36,7 +36,7 @@ def entries(found):
     Path(f"{found.name}.yaml").write_text(found.text)
     for new, old in found.copies.items():
         shutil.copy(old, new)
-    configured([f"{found.name}.yaml"], {}, thorough=True)
+    resolved_configuration([f"{found.name}.yaml"], {}, thorough=True)
     written = yaml.safe_load(found.text)
     (models,) = written["models"][found.name].values()
     return models, written["datasets"][found.name], written["audits"][found.name]

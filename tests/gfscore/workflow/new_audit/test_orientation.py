@@ -11,7 +11,7 @@ from torch import nn
 
 from gfscore.core.errors import InputError
 from gfscore.images.datasets import open_images
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.new_audit.data_files import find_data
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.orientation import in_better_orientation
@@ -88,7 +88,7 @@ def test_images_that_are_stored_turned_are_turned_back_and_right_again(own, fold
 def test_the_step_reads_the_images_as_the_look_did(own, folders, real_data):
     inspection = inspected(own / "net.onnx", folders / "png")
     Path("written.yaml").write_text(inspection.text)
-    config = configured(["written.yaml"], {}, thorough=True).config
+    config = resolved_configuration(["written.yaml"], {}, thorough=True).config
     dataset = Run(config).datasets[inspection.name]
     images = open_images(dataset.image_settings(), dataset.images, classes=list(own_files.CLASSES))
     rows = [int(Path(name).stem) for name in images.sample_id]

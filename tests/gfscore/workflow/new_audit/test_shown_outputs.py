@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from gfscore.core.errors import InputError
-from gfscore.workflow.configuration import configured
+from gfscore.workflow.configuration import resolved_configuration
 from gfscore.workflow.new_audit.inspection import inspect
 from gfscore.workflow.new_audit.request import Request
 from helpers import own_files
@@ -92,7 +92,7 @@ def entry_of(found):
     Path(f"{found.name}.yaml").write_text(found.text)
     for new, old in found.copies.items():
         shutil.copy(old, new)
-    configured([f"{found.name}.yaml"], {}, thorough=True)
+    resolved_configuration([f"{found.name}.yaml"], {}, thorough=True)
     (models,) = yaml.safe_load(found.text)["models"][found.name].values()
     (entry,) = models.values()
     return entry
