@@ -6,7 +6,9 @@ import pytest
 
 from gfscore.audit.findings.words import in_words
 from gfscore.audit.remedies.findings import HELPS, NOT_SHOWN, finding_of, remedies_in_short
+from gfscore.show.charts import CHARTS
 from helpers.pages import audit_for_page, page_of
+from helpers.synthetic_audits import ADVERSARIAL, ATTACKED, remedied, subject_of
 
 SIZES = {"models": 2, "classes": 3, "per_class": 20, "permutations": 19, "calibrated": False}
 
@@ -45,6 +47,13 @@ def test_a_model_that_fails_has_its_remedy_beside_the_verdict(gain, kind):
 def test_a_model_that_passes_has_its_remedy_in_the_section_alone():
     text = page_of(audit(at_least=0.0))
     assert 'href="#help"' not in verdict_of(text) and "<figcaption>" in section_of(text)
+
+
+def test_models_whose_long_names_begin_and_end_alike_have_panels_of_their_own():
+    names = [f"cifar10_resnet_pgd_{run}_epoch_0100" for run in "ab"]
+    subject = subject_of(remedied(names, ["cat", "dog"]), ATTACKED, measures={ATTACKED: ADVERSARIAL})
+    models_of_panels = CHARTS["remedy"].data(subject).groupby("panel")["name"].unique()
+    assert sorted(map(list, models_of_panels)) == [[names[0]], [names[0]], [names[1]], [names[1]]]
 
 
 def test_an_audit_without_a_remedy_has_no_such_section():

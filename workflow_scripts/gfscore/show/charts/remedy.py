@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gfscore.audit.findings.finding import Finding
-from gfscore.core.names import shortened, upper_first
+from gfscore.core.names import shortened_all, upper_first
 from gfscore.core.numbers import signed
 from gfscore.show.charts.declaration import Chart, Subject
 from gfscore.show.lazy import drawing, pd
@@ -41,9 +41,11 @@ def remedies(subject: Subject) -> pd.DataFrame:
     classes = subject.rows("remedy_classes")
     curves = subject.rows("remedy_curve")
     remedied_models = remedies_in_short(models, classes).drop(columns=["dataset", "n", "confidence"])
+    drawn_models = remedied_models.head(MOST_MODELS)
+    short_labels = shortened_all(drawn_models["label"], LONGEST_LABEL)
     frames = []
-    for model in remedied_models.head(MOST_MODELS).to_dict("records"):
-        prefix = f"{shortened(model['label'], LONGEST_LABEL)}: " if len(remedied_models) > 1 else ""
+    for model, short_label in zip(drawn_models.to_dict("records"), short_labels, strict=True):
+        prefix = f"{short_label}: " if len(drawn_models) > 1 else ""
         changes = _of_model(classes, model)
         changes = changes[changes["n"] > 0].sort_values(["before", "class_index"], kind="stable")
         if len(changes) > MOST_CLASSES:
