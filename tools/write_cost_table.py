@@ -29,9 +29,11 @@ PASSES = ("forwards", "backwards")
 def cost_table(costs):
     """Markdown of a frame of the table costs: per measure, the median over models of what it cost.
 
-    Work that serves several measures stands in one row of its own, the logits. Rows that were not recorded, and
-    measures without any that was, are left out. Raises InputError when nothing was recorded.
+    Work that serves several measures stands in one row of its own, the logits. Rows that were not recorded, measures
+    without any that was, and jobs on the halves of a remedy are left out. Raises InputError when nothing was recorded.
     """
+    # Only on the dataset of the audit is the number of samples known.
+    costs = costs[costs["dataset"].isin(costs.loc[costs["samples"].notna(), "dataset"])]
     known = costs[costs["wall_s"].notna() & (costs["measure"].notna() | (costs["step"] == LOGITS))]
     if known.empty:
         raise InputError("the table holds no recorded cost; run the audit again from nothing, then write this table")

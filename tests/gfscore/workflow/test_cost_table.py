@@ -23,9 +23,9 @@ def tool():
 
 
 def costs(*rows):
-    columns = ["threat", "model", "measure", "step", "wall_s", "cpu_s", "peak_memory_mib", "samples"]
+    columns = ["dataset", "threat", "model", "measure", "step", "wall_s", "cpu_s", "peak_memory_mib", "samples"]
     columns += ["forwards", "backwards"]
-    return pd.DataFrame([("none", *row) for row in rows], columns=columns)
+    return pd.DataFrame([("d", "none", *row) for row in rows], columns=columns)
 
 
 def test_the_median_over_models_of_the_sum_over_steps(tool):
@@ -45,6 +45,21 @@ def test_the_median_over_models_of_the_sum_over_steps(tool):
     # What was not counted stays empty.
     assert lines[4] == "| certified | 1 | 200 | 1 | 5 | 80 |  |  |"
     assert len(lines) == 5
+
+
+def test_a_remedy_is_no_cost_of_its_measure(tool):
+    audited = costs(
+        ("a", "minimal", "measure_model", 2.0, 4.0, 100.0, 200, 9000, 400),
+        ("a", None, "extract_logits", 1.0, 1.0, 80.0, None, 210, 0),
+    )
+    remedies = costs(
+        ("a", "minimal", "choose_offsets", 2.0, 4.0, 100.0, None, 9000, 400),
+        ("a", "minimal", "measure_model", 2.0, 4.0, 100.0, None, 9000, 400),
+        ("a+x1", "minimal", "measure_model", 2.0, 4.0, 100.0, None, 9000, 400),
+        ("a+x1", None, "extract_logits", 1.0, 1.0, 80.0, None, 210, 0),
+    )
+    remedies["dataset"] = "d-judging"
+    assert tool.cost_table(pd.concat([audited, remedies])) == tool.cost_table(audited)
 
 
 def test_a_table_without_records_is_refused(tool):

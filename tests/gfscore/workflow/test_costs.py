@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 MODEL = {"dataset": "d", "threat": "none", "model": "m"}
 SCORES = pd.DataFrame(
     {
+        "dataset": "d",
         "threat": "none",
         "model": "m",
         "measure": ["great", "great", "great"],
@@ -98,6 +99,12 @@ def test_rows_say_what_is_not_recorded_and_how_many_samples_were_measured(tmp_pa
     assert extracted == {**MODEL, "step": "extract_logits"}
     # Of all models at once, so that none has a time of its own, whatever stands in its place.
     assert scored == {**MODEL, "step": "score_models", "measure": "great", "samples": 9, "forwards": 0, "backwards": 0}
+
+
+def test_jobs_on_a_half_of_the_data_have_no_number_of_samples_from_the_whole(tmp_path):
+    half = MODEL | {"dataset": "d-judging"}
+    record = {"step": "measure_model", **half, "measure": "great", "path": str(tmp_path / "absent.json")}
+    assert recorded([record]) == [{**half, "step": "measure_model", "measure": "great"}]
 
 
 def test_passes_are_recorded_where_some_were_counted_and_0_only_where_no_image_is_shown(tmp_path, monkeypatch):

@@ -22,7 +22,11 @@ COSTS = Table(
         Column("cpu_s", pa.float64(), "seconds of all processor cores together"),
         Column("gpu_s", pa.float64(), "seconds that the job held a GPU, times the part of it"),
         Column("peak_memory_mib", pa.float64(), "largest resident memory of the process, in MiB"),
-        Column("samples", pa.int64(), "samples that the measure covers; null where measure is null"),
+        Column(
+            "samples",
+            pa.int64(),
+            "samples that the measure covers; null where measure is null, and on halves for remedies",
+        ),
         Column(
             "forwards",
             pa.int64(),
@@ -51,11 +55,11 @@ def cost_table(records: Iterable[JobRecord], scores: pd.DataFrame) -> pd.DataFra
         The table class_scores, which holds the numbers of samples of each measure.
     """
     uncalibrated = scores[scores["calibration"] == UNCALIBRATED]
-    samples = uncalibrated.groupby(["threat", "model", "measure"], sort=False)["n"].sum()
+    samples = uncalibrated.groupby(["dataset", "threat", "model", "measure"], sort=False)["n"].sum()
     rows = []
     for record in records:
         row = record.model_dump(exclude={"path"})
-        row["samples"] = samples.get((record.threat, record.model, record.measure))
+        row["samples"] = samples.get((record.dataset, record.threat, record.model, record.measure))
         if record.step == FROM_LOGITS:
             row["forwards"] = 0
             row["backwards"] = 0
