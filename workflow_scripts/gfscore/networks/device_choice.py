@@ -54,8 +54,8 @@ class InferenceSettings(Closed):
 
     batch_size: ImagesAtOnce = Field(
         256,
-        description="Images per batch of all measures that perturb images, halved when memory runs out; their random "
-        "draws depend on it. extract_logits chooses its own.",
+        description="Images per batch of all measures that perturb images, halved when memory runs out; no random draw "
+        "depends on it. extract_logits chooses its own.",
     )
     precision: Literal["float32", "tf32", "bfloat16"] = Field(
         "float32",

@@ -78,7 +78,8 @@ class AuditSettings(Closed):
         [],
         min_length=1,
         description="Models as zoo/threat/name, zoo/threat/* for all of them but those with offsets, or a file that is "
-        "a model by itself; all that have entries in the dataset's zoo where they are left out.",
+        "a model by itself; where they are left out, all that have entries in the dataset's zoo but those with "
+        "offsets.",
     )
     measures: Unique[Text] = Field(
         [],
