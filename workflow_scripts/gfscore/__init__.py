@@ -24,7 +24,8 @@ are layers; each imports from those below it, and never from one on its own line
 - `workflow`: what Snakemake asks, and what a job does around its step; `notebook`: audits of arrays, without files;
 - `show`: charts, the page, exports, and the words in them;
 - `audit`: samples to classes, disparity, calibration, comparison, agreement, groups, verdict;
-- `training`, `projection`: what makes networks and mappers, and what moves images along a mapper's dimensions;
+- `training`, `projection`, `remedies`: what makes networks and mappers, what moves images along a mapper's dimensions,
+  and what chooses numbers that are added to a model's logits;
 - `measures`: what gives one number per sample;
 - `attacks`, `proofs`: what measures and training share;
 - `networks`, `images`: classifiers and labelled images of every source;
