@@ -173,6 +173,17 @@ def test_many_classes_stand_in_rows_of_a_long_table():
     assert len(cells_of(text)) == 31
 
 
+def test_a_class_or_model_called_like_another_column_keeps_its_values():
+    few = audit_of(models=2, classes=3, class_names=["All", "Model", "Class"], measures=("great-softmax",))
+    text = class_table(few.class_scores, GREAT, name="great-softmax")
+    assert "Model & All & Model & Class & All" in text
+    for row in cells_of(text):
+        scores = few.class_scores[few.class_scores["model"] == row[0].replace("\\", "")]
+        assert row[1:-1] == [f"{value:.3f}" for value in scores["value"]]
+    many = audit_of(models=2, classes=30, per_class=5, model_names=["Class", "All"], measures=("great-softmax",))
+    assert len(cells_of(class_table(many.class_scores, GREAT, name="great-softmax"))) == 31
+
+
 def test_class_without_samples_and_unknown_robust_accuracy_are_dashes():
     audit = audit_of(empty_class=3)
     scores = rows_of(audit.class_scores, "clean")

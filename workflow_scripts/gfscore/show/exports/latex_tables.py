@@ -182,16 +182,15 @@ def class_table(scores: pd.DataFrame, measure: Measure, *, name: str) -> str:
     ]
     caption = " ".join(notes)
 
+    # A class may be called All or Model, and a model Class.
     table = by_class.loc[best_first]
     table.columns = classes_of(uncalibrated)
-    classes = len(table.columns)
-    table["All"] = means
-    label = f"tab:{name}-classes"
-    if classes > MOST_COLUMNS:
-        frame = table.T.rename_axis(index="Class", columns=None).reset_index()
-        return latex_of(frame, caption=caption, label=label, long=True)
-    frame = table.rename_axis(index="Model", columns=None).reset_index()
-    return latex_of(frame, caption=caption, label=label, aligned="l" + "r" * (frame.shape[1] - 1))
+    many = len(table.columns) > MOST_COLUMNS
+    table.insert(len(table.columns), "All", means, allow_duplicates=True)
+    frame = table.T if many else table
+    frame.insert(0, "Class" if many else "Model", frame.index, allow_duplicates=True)
+    aligned = "l" + "r" * (len(frame.columns) - 1)
+    return latex_of(frame, caption=caption, label=f"tab:{name}-classes", long=many, aligned=aligned)
 
 
 def _means_over_samples(scores: pd.DataFrame, column: str) -> pd.Series:
