@@ -160,7 +160,8 @@ def _network(planned, samples, logits, *, entries, distances, band):
         files.append({"path": str(beside), "sha256": sha256_of_file(beside)})
     known = {"path": str(path), "sha256": model_digest(source, [file["sha256"] for file in files])}
     place = MODEL.format(**model)
-    write_json(f"results/checkpoints/{place}.json", {**model, **known, "files": files})
+    settings = {"source": source, "settings": planned.checkpoint_settings()}
+    write_json(f"results/checkpoints/{place}.json", {**model, **settings, **known, "files": files})
     digest = read_json("results/datasets/toy.json")["digest"]
     identity = {**model, "dataset_digest": digest, "checkpoint_sha256": known["sha256"]}
     columns = {"sample_id": samples["sample_id"].to_numpy(), "label": samples["label"].to_numpy()}

@@ -93,6 +93,17 @@ def test_every_single_change_is_refused_also_with_a_statement_that_fits_it(made,
     assert accepted == []
 
 
+@pytest.mark.parametrize("bundle", [True], indirect=True)
+@pytest.mark.parametrize("key", ["dataset", "threat", "model", "source", "path", "files", "settings"])
+def test_a_manifest_of_a_checkpoint_says_of_it_what_the_configuration_says(bundle, key):
+    path = bundle / "checkpoints/toy/none/good.json"
+    manifest = read_json(path)
+    bundles.with_other_leaf(manifest, Random(0), but=manifest.keys() - {key})
+    write_json(path, manifest)
+    bundles.restated(bundle)
+    assert any(fault.startswith("checkpoints/toy/none/good.json: ") for fault in verify_bundle(bundle).faults)
+
+
 def test_an_older_verdict_beside_newer_samples_is_refused(made, bundle, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     finished_audit(seed=1)

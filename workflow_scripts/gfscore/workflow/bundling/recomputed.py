@@ -34,12 +34,13 @@ from gfscore.core.dataset_manifest import resolve_label_error_rates
 from gfscore.core.digests import without_checksums
 from gfscore.core.identity import UNCALIBRATED
 from gfscore.core.mappings import without
-from gfscore.core.names import printable
+from gfscore.core.names import printable, without_queries
 from gfscore.core.numbers import counted
 from gfscore.core.settings import RecordFile
 from gfscore.core.software import software, version_in_words
 from gfscore.measures import NamedMeasure
 from gfscore.measures.samples import table_of
+from gfscore.networks.checkpoint_files import model_digest
 from gfscore.show.page import provenance
 from gfscore.show.page.provenance import versions
 from gfscore.show.page.report import PageSettings, page_of_folder
@@ -179,12 +180,26 @@ class Recomputed:
             yield from other_labels(release, read_table(self.bundle.path(release), RELEASE_VALUES), labels)
 
     def measurements(self) -> Iterator[str]:
-        """Data, settings and checkpoint that a table of values per sample names, against what the audit asks for."""
+        """Data, settings and checkpoint that a table of values per sample names, against what the audit asks for.
+
+        Manifests of checkpoints are compared with the configuration.
+        """
         digest_of_model = {}
         for model in self.audit.models:
-            source = model.network.source
-            if source.fetched and not source.fitted:
-                digest_of_model[model.label] = self.bundle.json(model.network.fetched_manifest)["sha256"]
+            network = model.network
+            if network.source.fetched and not network.source.fitted:
+                manifest = self.bundle.json(network.fetched_manifest)
+                digest_of_model[model.label] = manifest["sha256"]
+                files = manifest["files"]
+                expected = {
+                    **replace(network.name, dataset=network.zoo).columns(),
+                    "source": network.source.name,
+                    "path": files[0]["path"],
+                    "sha256": model_digest(network.source.name, [file["sha256"] for file in files]),
+                    "settings": without_queries(network.checkpoint_settings()),
+                }
+                stored = {key: manifest.get(key) for key in expected}
+                yield from differences(name_of(network.fetched_manifest), stored, expected)
 
         paths = self.audit.sample_files(self.audit.measures)
         for model in self.audit.models:
