@@ -31,20 +31,25 @@ def test_radii_predictions_and_abstentions_are_read(tmp_path, name):
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ("1\t1\t57\t1.0\t0\t0:01", r"line 3: predict is outside -1\.\.2 \(57\)"),
-        ("1\t1\t3\t1.0\t0\t0:01", r"line 3: predict is outside -1\.\.2 \(3\)"),
-        ("1\t1\t-5\t1.0\t0\t0:01", r"line 3: predict is outside -1\.\.2 \(-5\)"),
-        ("1\t1\t-1\t1.0\t0\t0:01", r"line 3: radius of an abstention is not 0 \(1\.0\)"),
-        ("1\t1\t2\tnan\t0\t0:01", r"line 3: radius is not within 0\.\.4 \(nan\)"),
-        ("1\t1\t2\t1.0\t7\t0:01", r"line 3: correct is neither 0 nor 1 \(7\)"),
-        ("1\t1\t2\t1.0\t1\t0:01", "line 3: correct disagrees with predict and label"),
+        ("1\t1\t57\t1.0\t0\t0:01", r"row 3: predict is outside -1\.\.2 \(57\)"),
+        ("1\t1\t3\t1.0\t0\t0:01", r"row 3: predict is outside -1\.\.2 \(3\)"),
+        ("1\t1\t-5\t1.0\t0\t0:01", r"row 3: predict is outside -1\.\.2 \(-5\)"),
+        ("1\t1\t-1\t1.0\t0\t0:01", r"row 3: radius of an abstention is not 0 \(1\.0\)"),
+        ("1\t1\t2\tnan\t0\t0:01", r"row 3: radius is not within 0\.\.4 \(nan\)"),
+        ("1\t1\t2\t1.0\t7\t0:01", r"row 3: correct is neither 0 nor 1 \(7\)"),
+        ("1\t1\t2\t1.0\t1\t0:01", "row 3: correct disagrees with predict and label"),
         ("1\t1\t1\t1.0\t1", "row 3 has 5 fields, the header 6"),
         ("9\t1\t1\t1\t1.0\t1\t0:01", "row 3 has 7 fields, the header 6"),
     ],
 )
-def test_what_no_smoothed_classifier_tells_is_refused_by_line(tmp_path, row, expected):
+def test_what_no_smoothed_classifier_tells_is_refused_by_row(tmp_path, row, expected):
     with pytest.raises(InputError, match=rf"radii\.tsv: .*{expected}"):
         read(tmp_path, ROW, row)
+
+
+def test_blank_lines_are_no_rows(tmp_path):
+    with pytest.raises(InputError, match=r"row 3: predict is outside -1\.\.2 \(57\); 1 such rows"):
+        read(tmp_path, ROW, "", "1\t1\t57\t1.0\t0\t0:01")
 
 
 def test_rows_that_are_longer_than_the_header_do_not_shift_the_columns(tmp_path):

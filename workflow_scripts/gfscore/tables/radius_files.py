@@ -49,7 +49,7 @@ def read_certified_radii(
     Raises
     ------
     InputError
-        Naming file and line, for missing columns, an idx that is repeated or outside 0..N-1, a label that differs from
+        Naming file and row, for missing columns, an idx that is repeated or outside 0..N-1, a label that differs from
         the dataset's, a predict outside -1..K-1, a correct that is not 0 or 1 or contradicts label and predict, and a
         radius that is negative, not finite, above `largest_radius`, or positive at an abstention.
     """
@@ -107,8 +107,9 @@ def _whole(column: pd.Series) -> NDArray[np.int32]:
 
 def _refuse(path: Path | str, bad: NDArray[np.bool_], values: NDArray[Any], fault: str) -> None:
     if bad.any():
+        # Row 1 is the header; read_csv passes over blank lines and counts like this.
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"{path}: line {row + 2}: {fault} ({values[row]}); {int(bad.sum())} such lines; give the file that was "
+            f"{path}: row {row + 2}: {fault} ({values[row]}); {int(bad.sum())} such rows; give the file that was "
             "computed on this dataset, and a `largest_radius` of the measure not below its radii"
         )
