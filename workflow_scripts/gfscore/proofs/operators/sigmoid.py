@@ -43,20 +43,19 @@ class SShaped(Activation):
         return lowest - MARGIN * (1 + np.abs(lowest)), highest + MARGIN * (1 + np.abs(highest))
 
     def lines(self, low: Array, high: Array) -> Lines:
-        """Tightest lines at the middle of the interval, among lines of five slopes."""
+        """The lines below and above that are tightest at the middle of the interval.
+
+        Their slopes are those of the chord or of a tangent, at an end or at the middle.
+        """
         middle = (low + high) / 2
         width = high - low
         rise = self.value(high) - self.value(low)
         chord = np.where(width > 1e-6, rise / np.maximum(width, 1e-6), self.derivative(middle))
-        smaller_end_slope = np.minimum(self.derivative(low), self.derivative(high))
-        candidates = [chord, smaller_end_slope, self.derivative(middle), self.derivative(low), self.derivative(high)]
-
-        best = None
-        for slope in candidates:
+        below, above = self.intercepts(chord, low, high)
+        best = Lines(chord, below, chord, above)
+        slopes_at_ends = self.derivative(low), self.derivative(high)
+        for slope in (np.minimum(*slopes_at_ends), self.derivative(middle), np.maximum(*slopes_at_ends)):
             below, above = self.intercepts(slope, low, high)
-            if best is None:
-                best = Lines(slope, below, slope, above)
-                continue
             higher = slope * middle + below > best.lower_slope * middle + best.lower_intercept
             lower = slope * middle + above < best.upper_slope * middle + best.upper_intercept
             best = Lines(
@@ -65,7 +64,6 @@ class SShaped(Activation):
                 np.where(lower, slope, best.upper_slope),
                 np.where(lower, above, best.upper_intercept),
             )
-        assert best is not None
         return best
 
     def intercepts(self, slope: Array, low: Array, high: Array) -> tuple[Array, Array]:
