@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from gfscore.audit.agreement.rank_correlations import EVERY_ORDER, RANDOM_ORDERS, rank_agreement, rank_relation
+from gfscore.audit.agreement.rank_correlations import (
+    EVERY_ORDER,
+    RANDOM_ORDERS,
+    correlation_over_models,
+    rank_correlation,
+)
 
 SETTINGS = {"confidence": 0.95, "permutations": 999, "seed": 0}
 
 
 def agreement(x, y, **changes):
-    return rank_agreement(x, y, **SETTINGS | changes)
+    return rank_correlation(x, y, **SETTINGS | changes)
 
 
 def test_exact_p_by_hand_and_by_enumeration():
@@ -32,10 +37,10 @@ def test_p_with_ties_by_hand():
 @pytest.mark.parametrize("models", [5, 12])
 def test_a_relation_over_models_is_clear_from_five_models_on(models):
     values = np.arange(models)
-    assert rank_relation(values, values**2) == (1, True)
-    assert rank_relation(values[:4], values[:4]) == (1, False)
-    assert not rank_relation(values, values % 2)[1]
-    assert not rank_relation(values, np.zeros(models))[1]
+    assert correlation_over_models(values, values**2) == (1, True)
+    assert correlation_over_models(values[:4], values[:4]) == (1, False)
+    assert not correlation_over_models(values, values % 2)[1]
+    assert not correlation_over_models(values, np.zeros(models))[1]
 
 
 def test_p_with_ties_is_that_of_every_order():

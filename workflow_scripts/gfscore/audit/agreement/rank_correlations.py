@@ -43,7 +43,7 @@ MEASURE_AGREEMENT = Table(
 EVERY_ORDER = "every order"
 RANDOM_ORDERS = "random orders"
 
-RELATION_ORDERS = 9999
+ORDERS_OVER_MODELS = 9999
 """Random orders that decide whether a relation over models is clear."""
 
 
@@ -59,7 +59,7 @@ def measure_agreement(
     measures : sequence of str
         Names of the measures.
     confidence, permutations, seed
-        See rank_agreement.
+        See rank_correlation.
     """
     scores = class_scores[class_scores["calibration"] == UNCALIBRATED]
     # Values of classes or models, with a column for each measure, and what names them.
@@ -79,7 +79,7 @@ def measure_agreement(
     for key, values in compared:
         present = [name for name in measures if name in values]
         for first, second in combinations(present, 2):
-            agreement = rank_agreement(
+            agreement = rank_correlation(
                 values[first].to_numpy(),
                 values[second].to_numpy(),
                 confidence=confidence,
@@ -90,7 +90,7 @@ def measure_agreement(
     return typed_frame(MEASURE_AGREEMENT, rows)
 
 
-def rank_agreement(x: ArrayLike, y: ArrayLike, *, confidence: float, permutations: int, seed: int) -> dict[str, Any]:
+def rank_correlation(x: ArrayLike, y: ArrayLike, *, confidence: float, permutations: int, seed: int) -> dict[str, Any]:
     """Spearman correlation of two lists, with interval and p-value.
 
     Parameters
@@ -151,7 +151,7 @@ def _random_orders(n: int, permutations: int, seed: int) -> NDArray[np.integer]:
     return np.random.default_rng(seed).permuted(orders, axis=1)
 
 
-def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
+def correlation_over_models(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
     """Spearman rank correlation over models, and whether it is clear.
 
     Descriptive, since models share the samples.
@@ -165,7 +165,7 @@ def rank_relation(x: ArrayLike, y: ArrayLike) -> tuple[float, bool]:
     -------
     rho : float
     clear : bool
-        Whether the two-sided p of rank_agreement is at most SIGNIFICANT; never for fewer than FEW_MODELS.
+        Whether the two-sided p of rank_correlation is at most SIGNIFICANT; never for fewer than FEW_MODELS.
     """
-    agreement = rank_agreement(x, y, confidence=1 - SIGNIFICANT, permutations=RELATION_ORDERS, seed=0)
+    agreement = rank_correlation(x, y, confidence=1 - SIGNIFICANT, permutations=ORDERS_OVER_MODELS, seed=0)
     return agreement["rho"], agreement["n"] >= FEW_MODELS and agreement["p"] <= SIGNIFICANT

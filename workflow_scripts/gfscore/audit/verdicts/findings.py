@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from gfscore.audit.agreement.falsification import REFUTED, mean_scores_against_distances
-from gfscore.audit.agreement.rank_correlations import rank_relation
+from gfscore.audit.agreement.rank_correlations import correlation_over_models
 from gfscore.audit.calibration.evidence import ROBUST, alone
 from gfscore.audit.findings.finding import Finding, FindingInWords, others_equal, ties
 from gfscore.audit.findings.words import lowered
@@ -170,7 +170,7 @@ def _of_attacks(tables: AuditTables, verdict: Judgement, measures: Measures, jud
         models = tables.of_measure("model_summary", name)[[*KEY, "value"]].merge(attacked, on=KEY)
         if len(models) < FEW_MODELS:
             continue
-        rho, clear = rank_relation(models["value"], models["attacked"])
+        rho, clear = correlation_over_models(models["value"], models["attacked"])
         if clear and rho < 0:
             subject = {"measure": name, "source": models["source"].iloc[0]}
             finding = Finding("order_reversed", subject, {"rho": rho, "models": len(models)})
@@ -405,9 +405,9 @@ def _of_metrics(tables: AuditTables, measure: str) -> Iterator[Finding]:
     summary = tables.of_measure("model_summary", measure)
     if len(summary) < FEW_MODELS:
         return
-    rho_rdi, clear_rdi = rank_relation(summary["value"], summary["rdi"])
+    rho_rdi, clear_rdi = correlation_over_models(summary["value"], summary["rdi"])
     for metric in ("nrgc", "rdi_over_mean"):
-        rho, clear = rank_relation(summary["value"], summary[metric])
+        rho, clear = correlation_over_models(summary["value"], summary[metric])
         if clear_rdi and clear and rho_rdi * rho < 0:
             subject = {"measure": measure, "metric": metric}
             finding = Finding("metrics_disagree", subject, {"rdi": rho_rdi, "other": rho, "models": len(summary)})

@@ -19,13 +19,13 @@ def means_and_disparities(subject: Subject) -> pd.DataFrame:
 
 def relation(frame: pd.DataFrame) -> Finding:
     """Whether models with a higher mean are less equal, by RDI, and by NRGC, which has no unit."""
-    from gfscore.audit.agreement.rank_correlations import rank_relation
+    from gfscore.audit.agreement.rank_correlations import correlation_over_models
 
     models = len(frame)
     if models < FEW_MODELS:
         return Finding("mean_rdi_few", numbers={"models": models})
-    rho_rdi, clear_rdi = rank_relation(frame["value"], frame["rdi"])
-    rho_nrgc, clear_nrgc = rank_relation(frame["value"], frame["nrgc"])
+    rho_rdi, clear_rdi = correlation_over_models(frame["value"], frame["rdi"])
+    rho_nrgc, clear_nrgc = correlation_over_models(frame["value"], frame["nrgc"])
     numbers = {"models": models, "rho": rho_rdi, "rho_nrgc": rho_nrgc}
     if not clear_rdi:
         return Finding("mean_rdi_none", numbers=numbers)
