@@ -159,7 +159,7 @@ def best_objective(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each objective: its curve, the temperatures that are as good as the best one, and T*."""
-    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200):
+    for axes, panel in drawing.panels(figure, frame, "panel", most_columns=4, least_width=200):
         drawing.reserve(axes, drawing.PANEL_HEIGHT)
         drawing.numbers(axes.xaxis, "temperature T (log scale)", panel["temperature"], log=True)
         drawing.numbers(axes.yaxis, panel["y_title"].iloc[0], panel["value"])

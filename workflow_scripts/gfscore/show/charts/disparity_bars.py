@@ -89,7 +89,7 @@ def disparity(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each metric: values with their intervals, and what chance alone gives."""
     models = drawing.categories(frame, "model")
-    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "panel", most_columns=4, least_width=200, one_row_axis=True):
         drawing.numbers(axes.xaxis, "", panel[["value", "low", "high", "chance"]], zero=True)
         drawing.intervals(axes, panel, row="model", value="value", low="low", high="high", tick="chance", rows=models)
 

@@ -51,7 +51,7 @@ def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each metric: differences as colours, classes in rows, attributes in columns."""
     classes = drawing.categories(frame, "class")
     attributes = drawing.categories(frame, "attribute")
-    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "panel", most_columns=4, least_width=200, one_row_axis=True):
         drawing.heatmap(
             axes,
             panel,

@@ -82,7 +82,7 @@ def draw(
     frame: pd.DataFrame, figure: drawing.Figure, *, title: str = "constant added to every logit", log: bool = False
 ) -> None:
     """A panel for each measure: a line for each model, which stands out where it moves furthest."""
-    for axes, panel in drawing.panels(figure, frame, "measure", most=2, least=330):
+    for axes, panel in drawing.panels(figure, frame, "measure", most_columns=2, least_width=330):
         drawing.reserve(axes, drawing.CURVES_HEIGHT)
         drawing.numbers(axes.xaxis, title, frame["change"], log=log)
         drawing.numbers(axes.yaxis, "aggregate score (higher is better)", panel["value"], zero=True)

@@ -26,7 +26,7 @@ def reconstructions(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each mapper: images above their reconstructions."""
-    for axes, panel in drawing.panels(figure, frame, "mapper", most=2):
+    for axes, panel in drawing.panels(figure, frame, "mapper", most_columns=2):
         drawing.pictures(axes, panel, row="row", column="image", picture="picture")
 
 

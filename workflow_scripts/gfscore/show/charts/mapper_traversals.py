@@ -69,7 +69,7 @@ def strongest_dimension(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each image: dimensions in rows, positions in columns."""
-    for axes, panel in drawing.panels(figure, frame, "sample", most=2, least=340):
+    for axes, panel in drawing.panels(figure, frame, "sample", most_columns=2, least_width=340):
         drawing.pictures(
             axes,
             panel,

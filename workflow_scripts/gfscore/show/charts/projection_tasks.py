@@ -88,7 +88,7 @@ def strongest_influence(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each kind of influence: tasks in rows, attributes or dimensions in columns."""
     tasks = drawing.categories(frame, "task")
-    for axes, panel in drawing.panels(figure, frame, "panel", most=4, least=200, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "panel", most_columns=4, least_width=200, one_row_axis=True):
         drawing.heatmap(
             axes,
             panel,

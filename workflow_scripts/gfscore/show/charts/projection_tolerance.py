@@ -77,7 +77,7 @@ def least_tolerated(frame: pd.DataFrame) -> Finding:
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for Tolerance and one for Deviation: models in rows, latent dimensions in columns."""
     models = drawing.categories(frame, "model")
-    for axes, panel in drawing.panels(figure, frame, "panel", most=2, least=340, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "panel", most_columns=2, least_width=340, one_row_axis=True):
         drawing.heatmap(
             axes,
             panel,

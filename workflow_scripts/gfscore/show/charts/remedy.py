@@ -91,7 +91,7 @@ def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """Classes with their value before as a tick, after as a dot; beside them mean and worst class by strength."""
     values = frame[["before", "value", "low", "high"]]
     height = max(drawing.PANEL_HEIGHT, drawing.ROW * int(frame["class"].nunique()))
-    for axes, panel in drawing.panels(figure, frame, "panel", most=2, least=340):
+    for axes, panel in drawing.panels(figure, frame, "panel", most_columns=2, least_width=340):
         if panel["content"].iloc[0] == CLASSES:
             drawing.numbers(axes.xaxis, "{short_unit}; higher is better", values)
             drawing.intervals(

@@ -60,7 +60,7 @@ def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A panel for each measure of distances: a point for each model, and the line of equal values."""
     looks = {"refuted": "contrast", "not settled": "open", "not refuted": "accent"}
     distance_title = "mean distance of the nearest adversarial example found (higher is better)"
-    for axes, panel in drawing.panels(figure, frame, "distances", most=2, least=340):
+    for axes, panel in drawing.panels(figure, frame, "distances", most_columns=2, least_width=340):
         drawing.reserve(axes, drawing.POINTS_HEIGHT)
         end = 1.05 * float(panel[["mean_distance", "mean_score"]].max(axis=None))
         drawing.numbers(axes.xaxis, distance_title, panel["mean_distance"], end=end)

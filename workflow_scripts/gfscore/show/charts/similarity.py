@@ -82,7 +82,7 @@ def alike(frame: pd.DataFrame) -> Finding:
 
 def draw(frame: pd.DataFrame, figure: drawing.Figure) -> None:
     """A matrix for confusion matrices and one for errors alone, models in rows and in columns."""
-    for axes, panel in drawing.panels(figure, frame, "kind", most=2, least=340, one_row_axis=True):
+    for axes, panel in drawing.panels(figure, frame, "kind", most_columns=2, least_width=340, one_row_axis=True):
         drawing.heatmap(
             axes,
             panel,

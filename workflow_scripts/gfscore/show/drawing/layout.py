@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import Transform
+from matplotlib.transforms import Bbox, Transform
 from numpy.typing import NDArray
 from pandas import DataFrame
 
@@ -38,9 +38,9 @@ NARROW = 500
 LETTER_BOLD = 8.4
 """Width of a bold letter of 12 pixels."""
 MOST_TITLE_LINES = 4
-"""Lines of the name of a panel."""
+"""Most lines of the title of a panel."""
 PANEL_GAP = 22
-"""Between panels."""
+"""Space between panels."""
 SCALE_WIDTH = 180
 """Width of a scale of colours."""
 SCALE_BAR = 10
@@ -49,11 +49,11 @@ SCALE_HEIGHT = 56
 """Height of a scale of colours: its bar, title and numbers."""
 
 TITLE_SIZE = 16
-"""Letters of the title of a figure."""
+"""Font size of the title of a figure."""
 TITLE_LINE = 21
 """Height of a line of the title."""
 TEXT_SIZE = 12
-"""Letters of all other text."""
+"""Font size of all other text."""
 TEXT_LINE = 16
 """Height of a line of other text."""
 
@@ -69,7 +69,7 @@ class Plot:
     top: float = 2
     bottom: float = 2
     names_rows: bool = True
-    """Whether it names its rows; of panels side by side only the first may."""
+    """Whether its rows of marks have labels; of panels side by side only the leftmost may have them."""
     room: float | None = None
     """Width of the axes' place in a user's figure, labels included; None in a figure that `arrange` lays out."""
 
@@ -171,7 +171,13 @@ def groups_of(frame: DataFrame, column: str) -> list[tuple[str, DataFrame]]:
 
 
 def panels(
-    figure: Figure, frame: DataFrame, column: str, *, most: int = 3, least: float = 230, one_row_axis: bool = False
+    figure: Figure,
+    frame: DataFrame,
+    column: str,
+    *,
+    most_columns: int = 3,
+    least_width: float = 230,
+    one_row_axis: bool = False,
 ) -> list[tuple[Axes, DataFrame]]:
     """Axes and rows of a small panel for each value of a column, in the order of the rows, with the value as title.
 
@@ -183,15 +189,15 @@ def panels(
         Rows of all panels.
     column : str
         Names the panels.
-    most : int
+    most_columns : int
         Largest number of panels side by side.
-    least : float
+    least_width : float
         Smallest width of a panel with its labels, in pixels.
     one_row_axis : bool
-        Whether all panels have the same rows, which only the first panel of a line names.
+        Whether all panels have the same rows of marks, which only the leftmost panels name.
     """
     groups = groups_of(frame, column)
-    columns = max(1, min(most, len(groups), int(pixel_width(figure) // least)))
+    columns = max(1, min(most_columns, len(groups), int(pixel_width(figure) // least_width)))
     lines = math.ceil(len(groups) / columns)
     grid = figure.add_gridspec(lines, columns)
 
@@ -227,8 +233,8 @@ def labels_of(target: Figure | Axes) -> list[Text]:
 
 
 @cache
-def _advance(letter, weight):
-    # Width of a letter of 1 pixel in the font of the figures.
+def _advance(letter: str, weight: str) -> float:
+    # Width of a letter in the font of the figures at a size of 1 pixel.
     font = FontProperties(family="DejaVu Sans", weight=weight, size=100)
     return text_to_path.get_text_width_height_descent(letter, font, ismath=False)[0] / 100
 
@@ -412,9 +418,10 @@ def _starts(extents: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.cumsum(extents)[:-1]])
 
 
-def _set_place(axes, bounds, width, height):
+def _set_place(axes: Axes, bounds: tuple[float, float, float, float], width: float, height: float) -> None:
+    # `bounds` in pixels from the lower left corner of a figure of that width and height: left, bottom, width, height.
     relative = np.array(bounds) / [width, height, width, height]
-    axes.set_position(tuple(round(float(edge), 6) for edge in relative))
+    axes.set_position(Bbox.from_bounds(*(round(float(edge), 6) for edge in relative)))
 
 
 def _reserve_vertical_title(axes: Axes, plot: Plot) -> None:
