@@ -37,7 +37,7 @@ def test_a_declaration_says_what_its_settings_are(method):
     assert declared.name == method
     assert declared.settings.model_fields["method"].annotation.__args__ == (method,)
     assert declared.trains_on
-    assert not declared.changes or not METHODS[declared.changes].changes
+    assert not declared.baseline or not METHODS[declared.baseline].baseline
 
 
 @EVERY_METHOD

@@ -15,7 +15,7 @@ from gfscore.core.discovery import declarations
 from gfscore.core.mappings import by_name
 from gfscore.core.settings import Closed, Count, Device, Norm, Number, Positive, Seed, Share, Sparse, Text
 
-FOLDER = "gfscore.training.methods"
+METHODS_PACKAGE = "gfscore.training.methods"
 """Package whose modules declare the training methods. It is in a higher layer, so it is found by its name."""
 
 EPS = 8 / 255
@@ -148,8 +148,8 @@ class TrainingMethod:
     objective : callable
         objective(setup, coefficients) -> gfscore.training.objectives.Objective: made once for each training. `setup`
         has the number of classes, the threat, a generator and the network, `coefficients` are those of the settings.
-    changes : str
-        Name of the method that it changes in favour of the worst class, against which it is judged; empty for none.
+    baseline : str
+        Name of the method that this one modifies in favour of the worst class, and is compared with; empty for none.
     norms : tuple of str
         Norms of the balls that it trains in.
     """
@@ -158,11 +158,11 @@ class TrainingMethod:
     trains_on: str
     settings: type[Training]
     objective: Callable[..., Any]
-    changes: str = ""
+    baseline: str = ""
     norms: tuple[Norm, ...] = ("linf", "l2")
 
 
 @cache
 def training_methods() -> dict[str, TrainingMethod]:
     """All training methods by name."""
-    return by_name(declarations(FOLDER, "METHOD").values())
+    return by_name(declarations(METHODS_PACKAGE, "METHOD").values())

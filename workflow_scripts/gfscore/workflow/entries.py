@@ -169,12 +169,12 @@ class PlannedModel:
     def is_baseline_of(self, model: PlannedModel) -> bool:
         """Whether `model` differs from this one only in its training method, which modifies this one's.
 
-        Coefficients that both methods have are equal, such as beta of TRADES and of those that change it.
+        Coefficients that both methods have are equal, such as beta of TRADES and of those that modify it.
         """
         if not (isinstance(self.settings, Trained) and isinstance(model.settings, Trained)):
             return False
-        changed = training_methods()[model.settings.training.method].changes
-        if self.settings.training.method != changed or self.settings.train_on != model.settings.train_on:
+        baseline = training_methods()[model.settings.training.method].baseline
+        if self.settings.training.method != baseline or self.settings.train_on != model.settings.train_on:
             return False
         training = self.settings.training.model_dump(exclude={"method"})
         training_of_model = model.settings.training.model_dump(exclude={"method"})

@@ -13,7 +13,7 @@ from pydantic import Field
 from gfscore.core.discovery import declarations
 from gfscore.core.settings import Closed, Count, Device, Entry, ImagesAtOnce, Name, Positive, Seed, Subset
 
-FOLDER = "gfscore.projection.mappers"
+MAPPERS_PACKAGE = "gfscore.projection.mappers"
 
 
 class Search(Closed):
@@ -92,7 +92,7 @@ class MapperKind:
 @cache
 def mapper_kinds() -> dict[str, MapperKind]:
     """All kinds of mappers by name, the name of their module."""
-    return declarations(FOLDER, "KIND")
+    return declarations(MAPPERS_PACKAGE, "KIND")
 
 
 def mapper_settings(entry: Mapping[str, Any]) -> MapperSettings:

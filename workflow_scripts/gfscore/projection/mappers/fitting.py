@@ -20,7 +20,7 @@ from gfscore.networks.devices import hold_device
 from gfscore.networks.precision import reproducible_arithmetic
 from gfscore.networks.trained import SAVE_EVERY_S, TrainingProgress, header_of, save_network
 from gfscore.projection.mappers.conditions import Categories, conditions_by_sample, imputed
-from gfscore.projection.mappers.declared import FOLDER, MapperSettings, mapper_kinds
+from gfscore.projection.mappers.declared import MAPPERS_PACKAGE, MapperSettings, mapper_kinds
 from gfscore.projection.mappers.networks import MapperNetwork
 
 SMALLEST_SIDE = 8
@@ -110,7 +110,8 @@ def build_mapper(
     # The initialisation uses torch's global generator, which is forked so that other draws do not change.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network: MapperNetwork = import_module(f"{FOLDER}.{kind}").build((channels, height, width), names, **arguments)
+        module = import_module(f"{MAPPERS_PACKAGE}.{kind}")
+        network: MapperNetwork = module.build((channels, height, width), names, **arguments)
     network.recipe = {"kind": kind, "image_shape": list(image_shape), "names": names, "arguments": arguments}
     return network
 

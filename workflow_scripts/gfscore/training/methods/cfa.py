@@ -125,5 +125,5 @@ METHOD = TrainingMethod(
     trains_on="as TRADES, with radius and `beta` by how robust each class is; fair epochs are averaged",
     settings=Cfa,
     objective=cfa,
-    changes="TRADES",
+    baseline="TRADES",
 )

@@ -108,5 +108,5 @@ METHOD = TrainingMethod(
     trains_on="as TRADES, with weight and radius by how hard each class is, and how like easier ones",
     settings=Dafa,
     objective=dafa,
-    changes="TRADES",
+    baseline="TRADES",
 )

@@ -110,5 +110,5 @@ METHOD = TrainingMethod(
     trains_on="as TRADES, weighted towards classes that err more, clean or under attack, on held-out images",
     settings=Frl,
     objective=frl,
-    changes="TRADES",
+    baseline="TRADES",
 )

@@ -74,5 +74,5 @@ METHOD = TrainingMethod(
     trains_on="PGD examples, weighted towards the worst class",
     settings=WorstClass,
     objective=worst_class,
-    changes="PGD",
+    baseline="PGD",
 )
