@@ -160,7 +160,7 @@ class TrainingProgress:
         self.path = Path(path)
         self.identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         self.every_s = every_s
-        self._saved = time.monotonic()
+        self._last_save = time.monotonic()
 
     def save(
         self,
@@ -182,7 +182,7 @@ class TrainingProgress:
         generator : torch.Generator
             Source of the random draws.
         """
-        if time.monotonic() - self._saved < self.every_s:
+        if time.monotonic() - self._last_save < self.every_s:
             return
         state = {
             "identity": self.identity,
@@ -193,7 +193,7 @@ class TrainingProgress:
         }
         with atomic(self.path) as temporary:
             torch.save(state, temporary)
-        self._saved = time.monotonic()
+        self._last_save = time.monotonic()
         print(f"{epochs} epochs done and saved")
 
     def restore(

@@ -198,7 +198,7 @@ def train_classifier(
         )
 
         held_out_outcomes = partial(
-            _outcomes, network, setup, images, targets, held_out, batch_size=settings.batch_size, device=device
+            _held_out_outcomes, network, setup, images, targets, held_out, batch_size=settings.batch_size, device=device
         )
 
         first_epoch = 0
@@ -219,14 +219,14 @@ def train_classifier(
         return network.cpu().eval()
 
 
-def _batch_sizes(images: int, batch_size: int) -> list[int]:
+def _batch_sizes(image_count: int, batch_size: int) -> list[int]:
     # A single image that is left joins the last batch, since networks with batch statistics need two.
-    sizes = [batch_size] * (images // batch_size)
-    left = images % batch_size
-    if left == 1 and sizes:
+    sizes = [batch_size] * (image_count // batch_size)
+    remainder = image_count % batch_size
+    if remainder == 1 and sizes:
         sizes[-1] += 1
-    elif left:
-        sizes.append(left)
+    elif remainder:
+        sizes.append(remainder)
     return sizes
 
 
@@ -237,7 +237,7 @@ def _pixels_of_batches(images: Images, batches: Sequence[Tensor]) -> Iterator[tu
         yield rows, torch.from_numpy(np.ascontiguousarray(pixels, dtype=np.float32))
 
 
-def _outcomes(
+def _held_out_outcomes(
     network: Module,
     setup: Setup,
     images: Images,
@@ -267,15 +267,11 @@ def _held_out_rows(labels: NDArray[np.int64], share: float, *, classes: int, see
         return np.empty(0, dtype=np.int64)
     rows = np.arange(len(labels))
     is_held_out = split_samples(rows, labels, share=share, rng=np.random.default_rng(seed))
-    both_parts = (
-        (labels[is_held_out], "held out", "raise"),
-        (labels[~is_held_out], "left to train on", "lower"),
-    )
-    for labels_of_part, part, change in both_parts:
-        counts = np.bincount(labels_of_part, minlength=classes)
+    for selected, use, change in ((is_held_out, "held out", "raise"), (~is_held_out, "left to train on", "lower")):
+        counts = np.bincount(labels[selected], minlength=classes)
         if (counts == 0).any():
             raise InputError(
-                f"with held_out {share:g} no image of class {counts.argmin()} is {part}; {change} it, or train on more "
+                f"with held_out {share:g} no image of class {counts.argmin()} is {use}; {change} it, or train on more "
                 "images of this class"
             )
     return rows[is_held_out]
@@ -331,17 +327,17 @@ def describe_training(
 def _survivors(network: Module, images: ImageSet, attack: Attack) -> NDArray[np.bool_]:
     # Which images withstand the attack. It may need more memory than the training; with a smaller batch size it
     # restarts, so that the random draws depend on the size alone.
-    size = ATTACKED_AT_ONCE
-    trainable = [value for value in network.parameters() if value.requires_grad]
-    for value in trainable:
+    batch_size = ATTACKED_AT_ONCE
+    trainable = [weights for weights in network.parameters() if weights.requires_grad]
+    for weights in trainable:
         # Attacks need no gradients of weights.
-        value.requires_grad_(False)
+        weights.requires_grad_(False)
     try:
         while True:
             try:
                 return survivors(
                     network,
-                    images.full_batches(size),
+                    images.full_batches(batch_size),
                     images.labels,
                     norm=attack.norm,
                     eps=attack.eps,
@@ -351,14 +347,14 @@ def _survivors(network: Module, images: ImageSet, attack: Attack) -> NDArray[np.
                     seed=attack.seed,
                 )
             except Exception as error:
-                if size == 1 or not out_of_memory(error):
+                if batch_size == 1 or not out_of_memory(error):
                     raise
             # Outside the handler, since the exception refers to the tensors that filled the memory.
-            size = (size + 1) // 2
-            print(f"out of memory: attacked {size} images at a time from here")
+            batch_size = (batch_size + 1) // 2
+            print(f"out of memory: attacked {batch_size} images at a time from here")
     finally:
-        for value in trainable:
-            value.requires_grad_(True)
+        for weights in trainable:
+            weights.requires_grad_(True)
 
 
 def _clean_accuracy(network: Module, images: ImageSet, *, device: str) -> float:
