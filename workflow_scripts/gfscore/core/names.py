@@ -148,7 +148,10 @@ def shortened(name: object, limit: int) -> str:
 
 
 def shortened_all(names: Iterable[object], limit: int) -> list[str]:
-    """Shortened names in the same order, which keep the piece that tells them apart; else they get a number."""
+    """Shortened names in the same order, with a number after those that are still alike.
+
+    Names that `shortened` cuts alike are cut elsewhere, so that they keep the piece in which they differ.
+    """
     texts = printable_all(names)
     short = [shortened(text, limit) for text in texts]
     cut_alike: dict[str, list[str]] = {}
@@ -161,25 +164,25 @@ def shortened_all(names: Iterable[object], limit: int) -> list[str]:
         alike = cut_alike[short_text]
         shown = short_text
         if len(set(alike)) > 1:
-            shown = _from(text, _first_difference(alike), limit)
+            shown = _shortened_around(text, _first_difference(alike), limit)
         times[shown] = times.get(shown, 0) + 1
         result.append(shown if times[shown] == 1 else f"{shown} ({times[shown]})")
     return result
 
 
 def _first_difference(texts: Sequence[str]) -> int:
-    # Place of the first character that is not the same in all of several texts.
-    for place, characters in enumerate(zip(*texts, strict=False)):
+    # Position of the first character that is not the same in all texts.
+    for position, characters in enumerate(zip(*texts, strict=False)):
         if len(set(characters)) > 1:
-            return place
+            return position
     return min(len(text) for text in texts)
 
 
-def _from(text: str, place: int, limit: int) -> str:
-    # A quarter of the letters from the start, and the others from just before a place on.
+def _shortened_around(text: str, position: int, limit: int) -> str:
+    # A quarter of the letters come from the start, the others from two letters before the position on.
     head = limit // 4
     room = limit - head - 1
-    tail = text[place - 2 :]
+    tail = text[position - 2 :]
     if len(tail) > room:
         tail = tail[: room - 1] + ELLIPSIS
     return text[:head] + ELLIPSIS + tail
@@ -225,7 +228,7 @@ def without_threat(labels: Sequence[str]) -> list[str]:
 
 
 def class_phrase(name: object) -> str:
-    """Class in a sentence: a bare number or letter reads "class 8", any other name stands alone."""
+    """Class in a sentence: "class 8" for a number or a name of one or two characters; any other name stands alone."""
     text = shortened(name, LONGEST_IN_SENTENCE)
     return f"class {text}" if len(text) <= 2 or text.isdigit() else text
 
@@ -264,7 +267,7 @@ def upper_first(text: str) -> str:
 
 
 def capitalised(sentence: str) -> str:
-    """Sentence with "class" at its start in upper case; names keep their spelling."""
+    """Sentence that begins with "Class" where it began with "class"; a name at its start keeps its spelling."""
     return f"C{sentence[1:]}" if sentence.startswith("class ") else sentence
 
 

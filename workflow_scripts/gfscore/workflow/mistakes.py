@@ -67,7 +67,8 @@ def mistakes_of(
 ) -> Iterator[ConfigMistake]:
     """Yield each mistake that pydantic found in an entry.
 
-    For a value with several valid forms, one message names them all, or what the nearest one lacks.
+    For a value with several valid types, one message names them all; or, where the value has one of these types, what
+    is wrong with it.
 
     Parameters
     ----------
@@ -94,8 +95,8 @@ def mistakes_of(
     for inner, errors in by_key_path.items():
         if errors[0]["type"] == "missing" and inner in spelled_wrongly:
             continue
-        nearest_form = [details for details in errors if details["type"] not in EXPECTED_TYPES]
-        yield ConfigMistake((*key_path, *inner), _message(nearest_form or errors, model, entry, inner))
+        errors_of_value = [details for details in errors if details["type"] not in EXPECTED_TYPES]
+        yield ConfigMistake((*key_path, *inner), _message(errors_of_value or errors, model, entry, inner))
 
 
 def _key_path_of(error: ErrorDetails, entry: object) -> KeyPath:
