@@ -309,13 +309,21 @@ def _add_workflow(crate: ROCrate, run: AuditRun, code_address: str) -> Entity:
     licence = _add_entity(
         crate, f"{SPDX}/MIT", "CreativeWork", name="MIT License", description="Licence of the workflow"
     )
+    types = [*SOURCE_CODE, "ComputationalWorkflow"]
+    if run.steps:
+        types.append("HowTo")
+    source: str | Path = run.workflow_file(run.snakefile)
+    path_in_crate: str | None = run.snakefile
+    if code_address:
+        source = f"{code_address}{run.snakefile}"
+        path_in_crate = None
     workflow = crate.add_workflow(
-        f"{code_address}{run.snakefile}" if code_address else run.workflow_file(run.snakefile),
-        None if code_address else run.snakefile,
+        source,
+        path_in_crate,
         main=True,
         lang="snakemake",
         properties={
-            "@type": [*SOURCE_CODE, "ComputationalWorkflow", *(["HowTo"] if run.steps else [])],
+            "@type": types,
             **_executed_file(run, run.snakefile, code_address),
             "name": "gfscore",
             "conformsTo": {"@id": f"{BIOSCHEMAS}/ComputationalWorkflow/1.0-RELEASE"},
@@ -339,12 +347,12 @@ def _add_workflow(crate: ROCrate, run: AuditRun, code_address: str) -> Entity:
 
 
 def _add_workflow_files(crate: ROCrate, run: AuditRun, code_address: str) -> None:
-    # Copies of the files. Where the code is on the web, what was executed are the Snakefile and the scripts there: they
-    # have entities of their own, and the copies name their addresses. Otherwise the copies are what was executed.
+    # Copies of the files. Where the code is on the web, the Snakefile and the scripts there are described as what was
+    # executed: they have entities of their own, whose addresses the copies name. Else the copies are described so.
     folder = run.workflow_file("")
     snakefile, *other_files = run.workflow
+    # Without an address add_workflow has copied the Snakefile.
     if code_address:
-        # Otherwise add_workflow has copied it.
         _add_file(crate, folder, Path(snakefile), url={"@id": f"{code_address}{snakefile}"})
     for path in other_files:
         if path not in run.scripts:

@@ -109,17 +109,19 @@ def of_trust(contents: Contents) -> Iterator[Detail | None]:
     yield contents.table_details(summary, rows, "falsification", "Falsification", columns, caption=caption)
 
     agreement = contents.rows("measure_agreement")
-    over_models = agreement["over"] == "models"
-    rows = agreement[over_models] if over_models.any() else agreement
+    over_models = agreement[agreement["over"] == "models"]
     columns = [
-        *([] if over_models.any() else [MODEL]),
         named("Measure", "first"),
         named("and", "second"),
         N,
         valued("Spearman", "rho", signed),
         valued("p", "p", p_value),
     ]
-    ranked = "models" if over_models.any() else "the classes of a model"
+    if over_models.empty:
+        rows, ranked = agreement, "the classes of a model"
+        columns.insert(0, MODEL)
+    else:
+        rows, ranked = over_models, "models"
     summary = f"Do the measures agree? Rank correlations over {ranked}, the most opposed first"
     yield contents.table_details(
         summary, rows.sort_values("rho"), "measure_agreement", "Agreement of measures", columns
