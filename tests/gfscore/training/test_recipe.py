@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from pydantic import ValidationError
 from torch import nn
 
 from gfscore.core.errors import InputError
@@ -150,6 +151,12 @@ def test_augmentation_crops_and_changes_colours_image_by_image_within_its_limits
     # Of a plain grey image, only a changed brightness shows.
     assert 0.4 - 1e-6 <= coloured.min() < 0.42
     assert 0.58 < coloured.max() <= 0.6 + 1e-6
+
+
+def test_a_crop_in_percent_is_refused():
+    """A crop that is larger than the image is the image as it is."""
+    with pytest.raises(ValidationError, match="scale"):
+        Augmentation.model_validate(STILL | {"scale": [8, 100]})
 
 
 def test_seeded_draws_leave_the_generators_as_they_were():

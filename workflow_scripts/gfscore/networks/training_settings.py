@@ -73,7 +73,7 @@ class Attack(Closed):
 class Augmentation(Closed):
     """timm's random augmentation of training images."""
 
-    scale: list[Positive] = Field(
+    scale: list[Annotated[Number, Field(gt=0, le=1)]] = Field(
         [0.08, 1.0], min_length=2, max_length=2, description="Smallest and largest share of the image's area in a crop."
     )
     ratio: list[Positive] = Field(
