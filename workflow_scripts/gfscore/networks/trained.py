@@ -71,7 +71,10 @@ def header_of(path: Path | str) -> Any:
 def open_classifier(
     settings: Settings, path: Path | str, *, image_shape: tuple[int, int, int], classes: int, threads: int
 ) -> Classifier:
-    """Classifier written by train_model, whose header states image shape and classes; InputError as `load_network`."""
+    """Classifier that train_model wrote; InputError as `load_network`.
+
+    The arguments that all sources get are not used: the header of the file says what the network is.
+    """
     del settings, image_shape, classes, threads
     network = load_network(path)
     recipe = cast(NetworkRecipe, network.recipe)
@@ -85,7 +88,7 @@ def open_classifier(
 
 
 def open_network(settings: Settings, path: Path | str, *, classes: int) -> nn.Module:
-    """Trained network, as `load_network` returns it."""
+    """Trained network, as `load_network` returns it; `settings` and `classes` are not used."""
     del settings, classes
     return load_network(path)
 
@@ -178,7 +181,7 @@ class TrainingProgress:
         objects : mapping
             Objects with a state, by name.
         memory : mapping of str to Tensor
-            Tensors that change during the training.
+            What the method remembers between epochs; `restore` writes into these tensors.
         generator : torch.Generator
             Source of the random draws.
         """
@@ -199,7 +202,7 @@ class TrainingProgress:
     def restore(
         self, *, objects: Mapping[str, Stateful], memory: Mapping[str, Tensor], generator: torch.Generator
     ) -> int:
-        """Restore the saved state, and return its number of epochs; 0 if there is none or it cannot be used."""
+        """Restore the saved state in place; returns its number of epochs, 0 without a state that can be used."""
         state = self._saved_state()
         if state is None:
             return 0
