@@ -6,6 +6,7 @@ run_prepared(globals(), WITHOUT_TORCH)
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from gfscore.audit.audit_folder import AuditFolder
@@ -116,7 +117,7 @@ def export_audit(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> None:
-    """Write all forms of an audit; the date of the Provenance Run Crate is the date of verdict.json.
+    """Write all forms of an audit; the date of the Provenance Run Crate is the time of the verdict.
 
     Parameters
     ----------
@@ -150,13 +151,13 @@ def export_audit(
     export_datasets(Path(targets["croissant"]), manifests=datasets, samples=samples, settings=settings)
 
     require_unchanged_audit(audit.path)
-    verdict = audit.verdict_file
-    results = [str(verdict), *outputs]
+    verdict = audit.verdict()
+    results = [str(audit.verdict_file), *outputs]
     run = AuditRun(
         audit=audit.audit,
         title=title,
-        sentence=audit.verdict().sentence,
-        finished=verdict.stat().st_mtime,
+        sentence=verdict.sentence,
+        finished=datetime.fromisoformat(verdict.time).timestamp(),
         root=Path(),
         workflow_folder=workflow_folder,
         workflow=workflow,

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
+import export_audit
 from gfscore.audit.settings import CalibrationSplit
 from gfscore.core.digests import sha256_of_file
 from gfscore.core.errors import InputError
@@ -703,6 +705,21 @@ def test_steps_are_those_that_snakemake_recorded(tmp_path):
     assert recorded_steps(["results/audits/b.txt"], root=tmp_path, workflow=scripts) == [two]
     (tmp_path / "results/audits/b.txt").write_text("other")
     assert recorded_steps(["results/audits/b.txt"], root=tmp_path, workflow=scripts) == []
+
+
+def test_a_crate_is_of_the_time_of_the_verdict_not_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    audit = synthetic_audit(models=2, per_class=10, measures=("clean",), calibrated=False)
+    folder = audit.write(tmp_path / "audit")
+    os.utime(folder.verdict_file, (0, 0))
+    runs = []
+    monkeypatch.setattr(export_audit, "write_crate", lambda target, run, settings: runs.append(run))
+    monkeypatch.setattr(export_audit, "require_unchanged_audit", lambda path: None)
+    targets = {name: str(tmp_path / name) for name in ("latex", "cards", "croissant", "crate")}
+    nothing = dict.fromkeys(("workflow", "datasets", "samples", "inputs", "outputs"), ())
+    given = {"title": "A toy", "measures": audit.named, "fp_lambda": LAM, "config": {"exports": {}}}
+    export_audit.export_audit(folder, targets, **given, **nothing, workflow_folder=Path())
+    assert datetime.fromtimestamp(runs[0].finished, UTC).isoformat() == folder.verdict().time
 
 
 # ---- what exports and reports are made of ----
