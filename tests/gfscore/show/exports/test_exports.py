@@ -109,6 +109,19 @@ def test_calibrated_scores_have_a_column_and_their_temperature_in_the_caption(ca
     assert cells_of(text)[0][3] == f"{own[cells_of(text)[0][0].replace(chr(92), '')]:.3f}"
 
 
+def test_a_model_without_a_calibrated_score_hides_none_of_a_model_of_the_same_name(calibrated):
+    summary = calibrated.model_summary.copy()
+    twin = summary["model"] == "model_1"
+    summary.loc[twin, ["threat", "model"]] = ["Linf", "model_0"]
+    # As of a model whose values come without logits.
+    summary = summary[~twin | (summary["calibration"] == "none")]
+    rows = cells_of(table_of_models(summary, calibrations=calibrated.calibration_results))
+    assert {row[0]: row[3] == "--" for row in rows if "model\\_0" in row[0]} == {
+        "none/model\\_0": False,
+        "Linf/model\\_0": True,
+    }
+
+
 @pytest.mark.parametrize("split", [None, CalibrationSplit(share=0.5)])
 def test_scores_of_other_samples_than_chose_the_temperature_are_said_to_be(calibrated, split):
     results = {
@@ -263,6 +276,7 @@ def test_coupling_by_task():
     text = coupling_table(pd.DataFrame(PROJECTED))
     assert "Model & age & gender" in text
     assert cells_of(text) == [["a\\_b", "1.29", "0.500"], ["c", "--*", "12.3"]]
+    assert "Model & Model & gender" in coupling_table(pd.DataFrame(PROJECTED).replace({"dataset": {"age": "Model"}}))
     twice = pd.DataFrame([PROJECTED[0], PROJECTED[0] | {"threat": "linf"}])
     assert [row[0] for row in cells_of(coupling_table(twice))] == ["none/a\\_b", "linf/a\\_b"]
 

@@ -255,8 +255,9 @@ def calibration_table(calibrations: Calibrations, summary: pd.DataFrame, *, name
 
 
 def _rows_at_calibration(table: pd.DataFrame, calibration: str) -> pd.DataFrame:
-    rows = table[table["calibration"] == calibration].reset_index(drop=True)
-    return rows.assign(label=model_labels(rows))
+    # Labelled before the choice: a model has one label at every temperature, though some have rows at T = 1 alone.
+    labelled = table.assign(label=model_labels(table))
+    return labelled[labelled["calibration"] == calibration].reset_index(drop=True)
 
 
 def _percentage(share: float) -> str:
@@ -325,7 +326,7 @@ def _by_task(models: pd.DataFrame, columns: Mapping[str, str], *, caption: str, 
     frame = pd.concat(tables, axis=1).reindex(label.unique())
     if len(columns) == 1:
         frame.columns = frame.columns.get_level_values(0)
-        frame.insert(0, "Model", frame.index)
+        frame.insert(0, "Model", frame.index, allow_duplicates=True)
     else:
         frame.insert(0, ("", "Model"), frame.index)
     aligned = "l" + "r" * (frame.shape[1] - 1)
