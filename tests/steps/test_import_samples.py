@@ -37,12 +37,12 @@ def test_a_wrong_prediction_counts_nothing_and_an_abstention_has_no_radius(tmp_p
 
 
 def test_a_prediction_that_is_no_class_of_the_dataset_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"radii\.tsv: line 2: predict is outside -1\.\.2 \(3\)"):
+    with pytest.raises(InputError, match=r"radii\.tsv: row 2: predict is outside -1\.\.2 \(3\)"):
         imported(tmp_path, "0\t0\t3\t1.5\t0\t0:01", kind="certified")
 
 
 def test_the_largest_radius_is_that_of_the_measure_and_none_of_clean(tmp_path):
     row = "0\t0\t0\t3.0\t1\t0:01"
-    with pytest.raises(InputError, match=r"radii\.tsv: line 2: radius is not within 0\.\.1 \(3\.0\)"):
+    with pytest.raises(InputError, match=r"radii\.tsv: row 2: radius is not within 0\.\.1 \(3\.0\)"):
         imported(tmp_path, row, kind="certified", largest_radius=1.0)
     assert imported(tmp_path, row, kind="clean", largest_radius=None)["value"].tolist() == [1]
