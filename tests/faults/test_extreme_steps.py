@@ -56,7 +56,7 @@ class Steps:
         """The same from a file of that name."""
         asked = {"model": MODEL, "gate": UNPUBLISHED, "member": None, "allow_probabilities": allow_probabilities}
         self.subject = {"models": [MODEL], "measures": measures, "calibrated_measure": calibrated}
-        self.subject |= {"given": {"none/A": "logits"}, "logits": {"none/A": self.folder / file}}
+        self.subject |= {"supplied": {"none/A": "logits"}, "logits": {"none/A": self.folder / file}}
         how = {"temperatures": TemperatureGrid(), "cache": self.folder / "cache"}
         how |= {"changes": LogitChanges(shifts=[0.0], scales=[1.0], lam=0.5)}
         score_models(

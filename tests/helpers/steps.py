@@ -104,7 +104,7 @@ def audit_inputs(folder, models, measures, tables, *, logits=None, included=None
             frame = tables[name, measure].astype({"value": float})
             frame = frame if "censored" in frame else frame.assign(censored=False)
             own = (about or {}).get(measure, {})
-            if kind_of(entry).needs == "logits" and settings.get("given", {}).get(label) != "samples":
+            if kind_of(entry).needs == "logits" and settings.get("supplied", {}).get(label) != "samples":
                 identities[label] |= own
                 parts.append((ModelName.from_columns(model), measure, frame))
                 continue
@@ -213,7 +213,7 @@ class ScoredAudit:
     def subject(self):
         """Subject of the audit, as params of a PlannedAudit."""
         named = {"models": self.models, "measures": self.measures, "calibrated_measure": self.calibrated}
-        return named | {"given": self.given, "logits": self.logits}
+        return named | {"supplied": self.given, "logits": self.logits}
 
     def inputs(self, **changes):
         """AuditValues of the scored audit."""

@@ -183,7 +183,7 @@ def test_predictions_beside_certified_radii_are_expected_of_the_samples_with_rad
     models = models_named("brought", "computed")
     frames = {("brought", name): whole[::20] for name in declared}
     frames |= {("computed", "clean"): whole, ("computed", "radii"): whole}
-    inputs = audit_inputs(tmp_path, models, declared, frames, given={"none/brought": "samples"})
+    inputs = audit_inputs(tmp_path, models, declared, frames, supplied={"none/brought": "samples"})
     write_dataset(inputs.dataset, whole)
     found = {(item.model.classifier, item.measure.name): item for item in inputs.uncalibrated()}
     assert [len(found["brought", name].low) for name in declared] == [10, 10]

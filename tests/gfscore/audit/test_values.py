@@ -45,7 +45,7 @@ def test_values_come_from_the_table_of_all_models_or_from_a_models_own_file(tmp_
         for measure in MEASURES
     }
     included = ["none/computed", "none/brought"]
-    inputs = audit_inputs(tmp_path, models, MEASURES, frames, included=included, given={"none/brought": "samples"})
+    inputs = audit_inputs(tmp_path, models, MEASURES, frames, included=included, supplied={"none/brought": "samples"})
     found = {(item.model.classifier, item.measure.name): item.low.tolist() for item in inputs.uncalibrated()}
     names = [(name, measure) for name in ("computed", "brought") for measure in MEASURES]
     assert found == {name: frames[name]["value"].tolist() for name in names}

@@ -82,9 +82,9 @@ class AuditSubject:
 
     @classmethod
     def parse(cls, params: PlainSettings) -> AuditSubject:
-        """Subject from the params of a step: models, measures, calibrated_measure, given and logits, by label."""
+        """Subject from the params of a step: models, measures, calibrated_measure, supplied and logits, by label."""
         models = tuple(ModelName.from_columns(columns) for columns in params["models"])
-        supplied = params.get("given", {})
+        supplied = params.get("supplied", {})
         logits = params.get("logits", {})
         return cls(
             models=models,

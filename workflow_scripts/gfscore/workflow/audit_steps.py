@@ -22,7 +22,7 @@ STEPS = {"logits": "score_models", "network": "measure_model"}
 def subject(audit: PlannedAudit, measures: Mapping[str, NamedMeasure] | None = None) -> PlainSettings:
     """What a step reads of an audit: models, measures, calibrated measure, and files of logits by label of the model.
 
-    `given` is the source, "logits" or "samples", of each model that is brought as values, by its label.
+    `supplied` is the source, "logits" or "samples", of each model that is brought as values, by its label.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def subject(audit: PlannedAudit, measures: Mapping[str, NamedMeasure] | None = N
         "models": [model.name.columns() for model in audit.models],
         "measures": entries_of(audit.measures if measures is None else measures),
         "calibrated_measure": calibration.measure if calibration else None,
-        "given": supplied,
+        "supplied": supplied,
         "logits": logits,
     }
 
