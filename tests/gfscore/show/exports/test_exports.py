@@ -622,6 +622,16 @@ def test_executions_of_steps_name_script_inputs_outputs_and_times(root, tmp_path
     ]  # fmt: skip
 
 
+def test_a_file_whose_name_is_quoted_in_the_crate_is_found_in_it(root, tmp_path, steps):
+    (root / "results/audits/toy/figures/cfps_a+b.png").write_text("drawing")
+    named = StepRun(
+        script=JUDGE_STEP, name="plot/a+b", started=40, ended=50, inputs=[], outputs=["results/audits/toy/figures/cfps_a+b.png"]
+    )  # fmt: skip
+    crate_in(tmp_path / "crate", root, workflow=WORKFLOW_WITH_STEPS, steps=[*steps, named])
+    result = ids(entities_of(tmp_path / "crate")["#execution-of-plot/a%2Bb"]["result"])
+    assert result == {"results/audits/toy/figures/cfps_a%2Bb.png"}
+
+
 def test_without_records_of_steps_no_provenance_is_claimed(root, tmp_path):
     crate_in(tmp_path / "crate", root)
     entities = entities_of(tmp_path / "crate")

@@ -490,8 +490,9 @@ def _data_entities(crate: ROCrate, path: str) -> list[Entity]:
     # The entity of a file, or those of the files of a folder. A file that the crate does not hold gets an entity that
     # only names it; of a file outside of results, which may be the user's own, the folder is left out.
     in_crate = []
+    crate_path = quote(path)
     for entity in crate.data_entities:
-        if entity.id == path or entity.id.startswith(f"{path}/"):
+        if entity.id == crate_path or entity.id.startswith(f"{crate_path}/"):
             in_crate.append(entity)
     if in_crate:
         return in_crate
