@@ -12,17 +12,23 @@ from types import SimpleNamespace
 
 import pytest
 
+from gfscore.audit.samples import write_scores
 from gfscore.audit.verdicts.verdict import read_verdict
 from gfscore.core import software as checkout
 from gfscore.core.digests import write_checksummed
 from gfscore.core.errors import InputError
 from gfscore.core.files import read_json, write_json
 from gfscore.images.dataset_source import dataset_settings
+from gfscore.measures.samples import table_of
 from gfscore.show.page.provenance import time_of
+from gfscore.tables.parquet_tables import typed_frame, write_table
 from gfscore.workflow.bundling.bundles import verify_bundle, write_bundle
-from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, image_file, sign
+from gfscore.workflow.bundling.contents import PREDICATE_TYPE, STATEMENT, TYPE, Bundle, image_file, name_of, sign
+from gfscore.workflow.bundling.recomputed import Recomputed
 from gfscore.workflow.entries import PlannedDataset
+from gfscore.workflow.plan import Run
 from helpers import changed_bundles as bundles
+from helpers.configurations import shipped_configuration
 from helpers.finished_audits import finished_audit
 
 pytestmark = pytest.mark.seconds(110)
@@ -102,6 +108,32 @@ def test_a_manifest_of_a_checkpoint_says_of_it_what_the_configuration_says(bundl
     write_json(path, manifest)
     bundles.restated(bundle)
     assert any(fault.startswith("checkpoints/toy/none/good.json: ") for fault in verify_bundle(bundle).faults)
+
+
+def test_a_manifest_of_a_training_names_the_model_and_the_checkpoint_that_was_measured(tmp_path):
+    audit = Run(shipped_configuration()).audits["digits"]
+    names = {name_of(path): path for path in (audit.dataset.manifest, *audit.trained_manifests())}
+    for model in audit.models:
+        write_json(tmp_path / name_of(model.manifest), {**model.name.columns(), "sha256": "a" * 64})
+        for measure in audit.measures.values():
+            path = model.samples(measure.name)
+            settings = json.dumps(measure.settings.explicit(), sort_keys=True)
+            identity = {"dataset_digest": "d", "settings": settings, "checkpoint_sha256": "a" * 64}
+            (tmp_path / name_of(path)).parent.mkdir(parents=True, exist_ok=True)
+            table = table_of(measure.kind.name)
+            write_table(tmp_path / name_of(path), table, typed_frame(table, []), identity=identity)
+            names[name_of(path)] = path
+    write_json(tmp_path / name_of(audit.dataset.manifest), {"digest": "d"})
+    names[f"scores/{audit.name}.parquet"] = ""
+    write_scores(tmp_path / f"scores/{audit.name}.parquet", [], identity={"logits": {}})
+    recomputed = Recomputed(Bundle(tmp_path, names, audit.name), audit)
+    assert list(recomputed.measurements()) == []
+
+    path = tmp_path / "trained/digits/none/ERM.json"
+    whole = read_json(path)
+    for key in whole:
+        write_json(path, whole | {key: "b" * 64})
+        assert any(" is not what follows" in fault for fault in recomputed.measurements()), key
 
 
 def test_an_older_verdict_beside_newer_samples_is_refused(made, bundle, tmp_path, monkeypatch):

@@ -182,24 +182,14 @@ class Recomputed:
     def measurements(self) -> Iterator[str]:
         """Data, settings and checkpoint that a table of values per sample names, against what the audit asks for.
 
-        Manifests of checkpoints are compared with the configuration.
+        Manifests of models are compared with the configuration.
         """
+        yield from self._manifests_of_models()
         digest_of_model = {}
         for model in self.audit.models:
-            network = model.network
-            if network.source.fetched and not network.source.fitted:
-                manifest = self.bundle.json(network.fetched_manifest)
-                digest_of_model[model.label] = manifest["sha256"]
-                files = manifest["files"]
-                expected = {
-                    **replace(network.name, dataset=network.zoo).columns(),
-                    "source": network.source.name,
-                    "path": files[0]["path"],
-                    "sha256": model_digest(network.source.name, [file["sha256"] for file in files]),
-                    "settings": without_queries(network.checkpoint_settings()),
-                }
-                stored = {key: manifest.get(key) for key in expected}
-                yield from differences(name_of(network.fetched_manifest), stored, expected)
+            source = model.network.source
+            if model.source.name == "trained" or (source.fetched and not source.fitted):
+                digest_of_model[model.label] = self.bundle.json(model.network.manifest)["sha256"]
 
         paths = self.audit.sample_files(self.audit.measures)
         for model in self.audit.models:
@@ -219,6 +209,27 @@ class Recomputed:
         for label, identity in read_identity(self._scores)["logits"].items():
             if label in digest_of_model and identity.get("checkpoint_sha256") != digest_of_model[label]:
                 yield f"scores/{self.audit.name}.parquet: logits of another checkpoint of {printable(label)}"
+
+    def _manifests_of_models(self) -> Iterator[str]:
+        # Names, and of files that are not fitted here settings and digests, against the configuration.
+        expected_of_manifest: dict[str, Json] = {}
+        for model in self.audit.task_models:
+            network = model.network
+            name = replace(network.name, dataset=network.zoo).columns()
+            if model.manifest in self.audit.trained_manifests():
+                expected_of_manifest[model.manifest] = name
+            if network.source.fetched:
+                files = self.bundle.json(network.fetched_manifest)["files"]
+                expected_of_manifest[network.fetched_manifest] = {
+                    **name,
+                    "source": network.source.name,
+                    "path": files[0]["path"],
+                    "sha256": model_digest(network.source.name, [file["sha256"] for file in files]),
+                    "settings": without_queries(network.checkpoint_settings()),
+                }
+        for path, expected in expected_of_manifest.items():
+            manifest = self.bundle.json(path)
+            yield from differences(name_of(path), {key: manifest.get(key) for key in expected}, expected)
 
     def _labels_of(self, task: str) -> pd.Series:
         frame = read_table(self.bundle.path(f"datasets/{task}.parquet"), DATASET)
