@@ -155,7 +155,7 @@ def order_of_costs():
         verdict((rows["attacked"] < rows["distance"]).all() and (rows["distance"] < rows["certified"]).all()),
         "Means over networks, in this order on each; a pass with a gradient counts twice. The settings decide the "
         "order of the first two: PGD and Auto-PGD with two losses, 20 steps each, which let an image go once it is "
-        "broken; FMN of 40 steps; 1,100 votes. In time, the digits audit has 3.0, 3.4 and 38.1 "
+        "broken; FMN of 40 steps; 1,100 votes. In time, the digits audit has 2.0, 2.5 and 27.4 "
         "([Measures](measures.md) has the table). The source measures no model. That a weak attack overestimates "
         "follows from what an attack is: what it leaves "
         "standing another may break. " + means_note("smoothed"),
