@@ -188,11 +188,11 @@ CLASS = named("Class", "class")
 MEASURE = named("Measure", "measure")
 N = counted("n", "n")
 VALUE = valued("Value", "value")
-AS_FAILURES = "Undecided samples count as failures in single numbers; intervals allow for every value of theirs."
-"""Caption of a table of a measure that has undecided samples."""
-
 INTERVAL = bounded("Interval", "low", "high")
 """Columns that many tables have."""
+
+AS_FAILURES = "Undecided samples count as failures in single numbers; intervals allow for every value of theirs."
+"""Caption of a table of a measure that has undecided samples."""
 
 
 def table_of(
